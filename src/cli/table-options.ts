@@ -25,10 +25,10 @@ export function tableOptions(columns: readonly Column[]): TableOptions | null {
   if (names.length === 0) return null;
   return {
     sort: {
-      ...text('COLUMN', 'sort by one of the columns; -COLUMN is the reverse order'),
+      ...text('COLUMN', 'sort by a column; -COLUMN reverses the order'),
       parse: (given: readonly string[], flag: string) => parseSort(given.at(-1), names, flag),
     },
-    columns: choices('LIST', names, 'show these columns, also those of -o wide'),
+    columns: choices('LIST', names, 'columns to show, also those of -o wide'),
   };
 }
 

@@ -4,6 +4,8 @@ import type { Command } from '../../src/cli/define-command.js';
 import { CONNECTION_OPTIONS, CONSENT_OPTIONS, OUTPUT_OPTIONS } from '../../src/cli/global-options.js';
 import { accessOf, optionSummary, optionSyntax, usageOf } from '../../src/cli/help/syntax.js';
 import { TOPICS } from '../../src/cli/help/topics.js';
+import { selectionOptions } from '../../src/cli/nodes/choose-agents.js';
+import { nodeArgument, optionalNodesArgument } from '../../src/cli/nodes/resolve-node.js';
 import { flagOf, type Options } from '../../src/cli/options.js';
 import { loadPaint } from '../../src/cli/render/paint.js';
 import { renderView } from '../../src/cli/render/render-view.js';
@@ -27,7 +29,7 @@ export async function cliPages(): Promise<ReadonlyMap<string, string>> {
     return `## ${title}\n\n${table(['command', 'purpose'], rows)}`;
   });
   const standards = GROUPS.flatMap(({ path, standard }) =>
-    standard === undefined ? [] : `\`orch ${path}\` is \`orch ${path} ${standard}\``,
+    standard === undefined ? [] : `\`orch ${path} ${standard}\``,
   );
   const paint = await loadPaint(false);
   // The tables above contain the common options, and a page of its own has the exit statuses.
@@ -37,11 +39,11 @@ export async function cliPages(): Promise<ReadonlyMap<string, string>> {
   });
   const index = `# The \`orch\` command
 
-\`orch COMMAND --help\` explains one command. \`orch help --all\` prints the help of all commands.
+\`orch COMMAND --help\` prints the help of one command, \`orch help --all\` that of all.
 
 ${lists.join('\n\n')}
 
-A group without a further word runs one of its commands: ${standards.join(', ')}.
+The last word of these commands may be left out: ${standards.join(', ')}.
 
 ## Common options
 
@@ -53,9 +55,24 @@ Commands that talk to the orchestrator also accept these. A flag overrides its [
 
 ${optionTable(CONNECTION_OPTIONS)}
 
-Commands that ask for consent also accept this one. Without a terminal they never ask: they fail with exit status 64 unless it is given.
+Commands that ask for consent also accept this one. Without a terminal and without it, they fail with exit status 64.
 
 ${optionTable(CONSENT_OPTIONS)}
+
+### Selecting agents
+
+\`NODE\` is an agent name, node ID, or a unique prefix of 4 characters or more. Commands that take several also take "web[01-20]", and in their place:
+
+${optionTable(selectionOptions)}
+
+### Arranging tables
+
+Commands that print a table accept these; their pages and their help list the columns.
+
+| option | meaning |
+|---|---|
+| \`--sort COLUMN\` | sort by a column; -COLUMN reverses the order |
+| \`--columns LIST\` | columns to show, also those of -o wide |
 
 ## Topics
 
@@ -77,24 +94,40 @@ function commandPage(entry: CommandEntry, command: Command): string {
   const options = Object.fromEntries(
     Object.entries(command.options).filter(([key, option]) => !SETTING_FLAGS.has(flagOf(key, option))),
   );
-  const shown = { ...options, ...tableOptions(command.columns) };
+  const sorting = tableOptions(command.columns);
+  const shown = Object.fromEntries(Object.entries(options).filter(([, option]) => !SELECTING.has(option)));
+  const selecting = Object.entries(options).filter(([, option]) => SELECTING.has(option));
   const isComplete = Object.keys(options).length === Object.keys(command.options).length;
-  const rows = Object.values(args).map((one) => [`\`${one.placeholder}\``, one.summary] as const);
+  const taken = Object.values(args).map(
+    (one) => `| \`${one.placeholder}\` | ${NODES.get(one.summary) ?? prose(one.summary)} |`,
+  );
+  const rows = [...taken, ...optionRowsOf(shown)];
+  const kinds = [taken.length > 0 ? 'argument' : '', rows.length > taken.length ? 'option' : ''];
+  const head = kinds.filter((kind) => kind !== '').join(', ');
   const access = accessOf(command);
   const [group = ''] = path.split(' ');
   const hasSiblings = entriesOf(group).length > 1;
   return `${[
     `# \`orch ${path}\``,
     `${prose(capitalized(summary))}.`,
-    block(examples.join('\n')),
+    ...(examples.join('\n') === usageOf(path, command) ? [] : [block(examples.join('\n'))]),
     '## Usage',
     block(usageOf(path, command)),
-    ...(rows.length === 0 ? [] : [table(['argument', 'meaning'], rows)]),
-    ...(Object.keys(shown).length === 0 ? [] : [optionTable(shown)]),
-    ...(isComplete ? [] : ['Each setting in [configuration.md](../configuration.md) is an option too.']),
+    ...(rows.length === 0 ? [] : [[`| ${head} | meaning |`, '|---|---|', ...rows].join('\n')]),
+    ...(selecting.length === 0
+      ? []
+      : [
+          `To [select agents](../cli.md#selecting-agents): ${flagList(selecting.map(([key, option]) => flagOf(key, option)))}.`,
+        ]),
+    ...(sorting === null
+      ? []
+      : [
+          `To [arrange the table](../cli.md#arranging-tables): \`--sort\`, \`--columns\` with ${sorting.columns.choices?.join(', ')}.`,
+        ]),
+    ...(isComplete ? [] : ['Each [setting](../configuration.md) is an option too.']),
     ...(detail.length === 0 ? [] : [prose(detail.join('\n'))]),
     ...(access === null ? [] : [access]),
-    ...(hasSiblings ? [`[All of \`orch ${group}\`](../cli.md#${sectionOf(group)})`] : []),
+    ...(hasSiblings ? [`[\`orch ${group} …\`](../cli.md#${sectionOf(group)})`] : []),
   ].join('\n\n')}
 `;
 }
@@ -110,17 +143,29 @@ const SETTING_FLAGS: ReadonlySet<string> = new Set(
     .map(([key, setting]) => settingFlag(key, setting).flag),
 );
 
+/** Links in place of the words for agents, which docs/cli.md has once. */
+const NODES: ReadonlyMap<string, string> = new Map([
+  [nodeArgument.summary, '[an agent](../cli.md#selecting-agents)'],
+  [optionalNodesArgument.summary, '[agents](../cli.md#selecting-agents)'],
+]);
+
+/** Options that docs/cli.md explains once for all commands. */
+const SELECTING: ReadonlySet<unknown> = new Set(Object.values(selectionOptions));
+
+const flagList = (flags: readonly string[]): string => flags.map((flag) => `\`${flag}\``).join(', ');
+
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 const block = (text: string): string => `\`\`\`\n${text}\n\`\`\``;
 
 const optionTable = (options: Options): string =>
-  table(
-    ['option', 'meaning'],
-    Object.entries(options).map(([key, option]) => [
-      `\`${optionSyntax(key, option).trim().replaceAll('|', '\\|')}\``,
-      optionSummary(option),
-    ]),
+  ['| option | meaning |', '|---|---|', ...optionRowsOf(options)].join('\n');
+
+/** Returns the rows of a table that explain options. */
+const optionRowsOf = (options: Options): readonly string[] =>
+  Object.entries(options).map(
+    ([key, option]) =>
+      `| \`${optionSyntax(key, option).trim().replaceAll('|', '\\|')}\` | ${prose(optionSummary(option))} |`,
   );
 
 /** Returns a table whose first column is Markdown and whose second column is text of the help. */
@@ -132,7 +177,7 @@ function table(head: readonly [string, string], rows: readonly (readonly [string
 /** Returns text of the help as Markdown: quoted commands become code, and characters with a meaning are escaped. */
 const prose = (text: string): string =>
   text
-    .split(/"(orch [^"]+)"/)
+    .split(/"(orch\s[^"]+)"/)
     .map((piece, index) => (index % 2 === 1 ? `\`${piece.replaceAll('\n', ' ')}\`` : escaped(piece)))
     .join('');
 

@@ -11,9 +11,9 @@ import { machineText } from '../render/contest.js';
 export const renameAgent = defineCommand({
   examples: ['orch agents rename web-01 frontend-01'],
   detail: [
-    'Tags, assignments, secrets and what was applied belong to the key of the agent, so they stay. Records of the past',
-    'keep the earlier name. A module that uses agent.name makes the agent behind. A name that looks like that of another',
-    'agent, such as WEB-01 for web-01, is refused. A name that another agent had before is given with a warning.',
+    'Tags, assignments, secrets and what was applied stay. Records of the past keep the earlier name. A module that',
+    'uses agent.name makes the agent behind. A name that looks like that of another agent, such as WEB-01 for web-01,',
+    'is refused; one that another agent had before is given with a warning.',
   ],
   access: 'operator',
   args: { node: nodeArgument, name: argument('NAME', 'the new name') },
@@ -35,10 +35,9 @@ export const renameAgent = defineCommand({
 export const keepMachine = defineCommand({
   examples: ['orch agents keep web-01'],
   detail: [
-    'When a machine was copied with its agent, two machines have one key, and nothing is sent to that agent. Stop the agent',
-    'on the copy, wait until the right machine is connected, and keep it: it is the agent from then on, and the others are',
-    'turned away. On a copy, "orch agent leave" makes room for a key of its own. Rejecting and approving the agent forgets',
-    'the decision.',
+    'After a machine was copied with its agent, nothing is sent to that agent. Stop the agent on the copy, wait until',
+    'the right machine is connected, and keep it: the others are turned away. "orch agent leave" gives a copy a key',
+    'of its own. Rejecting and approving the agent forgets the decision.',
   ],
   access: 'operator',
   consent: true,

@@ -28,14 +28,14 @@ export const listAgents = defineCommand({
     'orch agents --selector "platform=linux,role=web" --watch',
   ],
   detail: [
-    'Several states select the agents in any of them. online, offline and the standings (never_applied, behind, drifted,',
-    'in_sync, unmanaged) are those of approved agents.',
+    'Several states select the agents in any of them. All but pending, approved and rejected are states of approved',
+    'agents.',
   ],
   access: 'viewer',
   columns: AGENT_COLUMNS,
   options: {
     status: conditionOption,
-    selector: text('SELECTOR', 'only agents that match (see: orch help selectors)', {
+    selector: text('SELECTOR', 'only agents that match (orch help selectors)', {
       short: 'l',
       completes: 'selector',
     }),
@@ -93,17 +93,13 @@ const LEAST_PREFIX = 8;
 export const approveAgents = defineCommand({
   examples: ['orch agents approve 3f2a91c4 --name web-01', 'orch agents approve --all-pending'],
   detail: [
-    'Shows the key of the agent and its hash, the node ID, then asks. Compare the node ID with that of "orch agent status"',
-    'on the machine: the holder of the key acts as the machine from then on, and receives its secrets.',
+    'Shows the key of the agent and its node ID, then asks. Compare the node ID with that of "orch agent status" on',
+    'the machine: the holder of the key receives the secrets of the machine.',
   ],
   access: 'operator',
   consent: true,
   args: {
-    node: optionalArgument(
-      'NODE',
-      `node ID, or a unique beginning of one (${LEAST_PREFIX} characters or more)`,
-      'node',
-    ),
+    node: optionalArgument('NODE', `node ID, or a unique prefix of ${LEAST_PREFIX} characters or more`, 'node'),
   },
   options: {
     name: text('NAME', 'name of the agent; orch agents rename changes it'),
@@ -132,8 +128,8 @@ const anySelectionOptions = { ...selectionOptions, status: conditionOption } as 
 export const rejectAgent = defineCommand({
   examples: ['orch agents reject web-01', 'orch agents reject -l role=old --status offline'],
   detail: [
-    'Revokes an approved agent: its connection and its terminals close at once. Applied resources stay on the machine.',
-    'With --selector or --status it names the agents and asks once for all of them.',
+    'The connection and the terminals of the agent close at once. Applied resources stay on the machine.',
+    'With --selector or --status it asks once for all agents.',
   ],
   access: 'operator',
   consent: true,
@@ -161,7 +157,7 @@ export const rejectAgent = defineCommand({
 export const removeAgent = defineCommand({
   examples: ['orch agents remove web-01', 'orch agents remove --status rejected'],
   detail: [
-    'Removes the record of a rejected agent. Reject it first: orch agents reject NODE.',
+    'Reject it first: orch agents reject NODE.',
     'With --selector or --status it leaves out the agents that are not rejected.',
   ],
   access: 'operator',
@@ -229,7 +225,7 @@ export const tagAgent = defineCommand({
     'orch agents tag web-01 canary',
     'orch agents tag -l distro=debian --status online os=debian',
   ],
-  detail: ['With --selector or --status all words are tags, and it asks if there are several agents.'],
+  detail: ['With --selector or --status all words are tags, and it asks before it changes several agents.'],
   access: 'operator',
   consent: true,
   args: {

@@ -15,8 +15,8 @@ export const command = defineCommand({
     'orch api PUT /agents/3f2a…/tags --data @tags.json',
   ],
   detail: [
-    'The path is below /api/v1 and may hold a query. The whole API is described by: orch api GET /openapi.json.',
-    'Whatever the orchestrator answers goes to standard output; the exit status tells whether it was a success.',
+    'The path is below /api/v1 and may hold a query. "orch api GET /openapi.json" describes the whole API. Every',
+    'answer goes to standard output; the exit status tells whether it was a success.',
   ],
   access: 'viewer',
   args: {

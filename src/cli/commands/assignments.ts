@@ -24,7 +24,7 @@ export const assignmentArgument = argument('ASSIGNMENT', 'name of the assignment
 
 export const assignmentOptions = {
   module: list('MODULE', 'an uploaded module', { short: 'm', completes: 'module' }),
-  selector: text('SELECTOR', 'agents that get the modules (see: orch help selectors)', { short: 'l' }),
+  selector: text('SELECTOR', 'agents that get the modules (orch help selectors)', { short: 'l' }),
   description: text('TEXT', 'what it is for'),
   mode: choice('MODE', ASSIGNMENT_MODES, 'when the orchestrator applies by itself'),
 } as const;
@@ -129,9 +129,9 @@ export const createAssignment = defineCommand({
     'orch assignments create base -m motd -l "*" --description "what every machine has"',
   ],
   detail: [
-    'Later applies to these agents include the modules. Preview the effect with orch plan.',
-    'With --mode manual, which is the standard, nothing is applied by itself. With on-connect, an agent that connects gets',
-    'what it is missing. With enforce, connected agents also get changed modules at once, and drift is repaired.',
+    'Later applies to these agents include the modules.',
+    'With --mode manual, the default, nothing is applied by itself. With on-connect, an agent that connects gets what',
+    'it is missing. With enforce, connected agents also get changed modules at once, and drift is repaired.',
   ],
   access: 'operator',
   args: { name: argument('ASSIGNMENT', 'name for the assignment: letters, digits, ".", "_", "-"') },
@@ -165,7 +165,8 @@ export const editAssignment = defineCommand({
     'orch assignments edit web --mode enforce',
   ],
   detail: [
-    'Members that are not given stay. The modules of -m replace the old list; --description "" removes the description.',
+    'Members that are not given stay. The modules of -m replace the old ones; --description "" removes the',
+    'description.',
   ],
   access: 'operator',
   args: { name: assignmentArgument },
@@ -197,8 +198,8 @@ const changedLines = (before: Assignment, after: Assignment): readonly string[] 
 export const resumeAssignment = defineCommand({
   examples: ['orch assignments resume web'],
   detail: [
-    'Automatic applies stop for an agent whose drift comes back after each repair, whose apply the removal guard refuses',
-    'or whose apply an operator cancels, and for the whole assignment after too many agents failed. This lets them go on.',
+    'Automatic applies stop for an agent whose drift comes back after each repair, or whose apply the removal guard',
+    'refuses or an operator cancels, and for the whole assignment after too many agents failed.',
   ],
   access: 'operator',
   args: { name: assignmentArgument },

@@ -71,9 +71,8 @@ export const listEvents = defineCommand({
 export const tailEvents = defineCommand({
   examples: ['orch audit tail', 'orch audit tail --category agent', 'orch audit tail --after "10m ago" -o json'],
   detail: [
-    'Prints events as they happen, until Ctrl-C. With -o json each event is one line. After a lost connection or a restart of',
-    'the orchestrator it reconnects and continues: no event is printed twice. It says so if events that it has not printed',
-    'were deleted from the log meanwhile.',
+    'Prints events until Ctrl-C; with -o json each is one line. After a lost connection or a restart of the',
+    'orchestrator it continues, prints no event twice, and says so if events were deleted from the log meanwhile.',
   ],
   access: 'viewer',
   options: auditOptions,
@@ -102,9 +101,8 @@ export const tailEvents = defineCommand({
 export const verifyLog = defineCommand({
   examples: ['orch audit verify', 'orch audit verify --since orch-checkpoint-v1.1.4096.…'],
   detail: [
-    'Checks that no event was altered, removed or moved, and prints a checkpoint of the last event. Keep the checkpoint off',
-    "the orchestrator's host, and verify against it later with --since: this detects a log that was truncated or",
-    'rewritten. Ends with 1 if the log is broken.',
+    "Prints a checkpoint of the last event. Keep the checkpoint off the orchestrator's host: verifying against it",
+    'with --since detects a log that was truncated or rewritten. Ends with 1 if the log is broken.',
   ],
   access: 'viewer',
   options: { since: text('CHECKPOINT', 'a checkpoint of an earlier verification') },
@@ -120,8 +118,8 @@ export const verifyLog = defineCommand({
 export const pruneEvents = defineCommand({
   examples: ['orch audit prune --before 2025-01-01', 'orch audit prune --before "180d ago" --yes'],
   detail: [
-    'The rest of the log can still be verified. Pruning is itself an event. Verify first: errors in deleted events',
-    'cannot be detected afterwards.',
+    'Verify first: errors in deleted events cannot be detected afterwards. The rest of the log can still be verified.',
+    'Pruning is itself an event.',
   ],
   access: 'admin',
   consent: true,
@@ -149,8 +147,8 @@ export const showRetention = defineCommand({
 export const setRetention = defineCommand({
   examples: ['orch audit retention set 365'],
   detail: [
-    'Older events are deleted within minutes, and from then on daily. This overrides audit.retention_days of the',
-    'configuration of orch serve.',
+    'Older events are deleted within minutes, and then daily. This overrides the setting audit.retention_days of orch',
+    'serve.',
   ],
   access: 'admin',
   args: { days: argument('DAYS', 'retention in days') },
@@ -164,7 +162,7 @@ export const setRetention = defineCommand({
 /** `orch audit retention disable`. */
 export const disableRetention = defineCommand({
   examples: ['orch audit retention disable'],
-  detail: ['Events are kept forever, unless an admin deletes them with orch audit prune.'],
+  detail: ['orch audit prune can still delete them.'],
   access: 'admin',
   run: async (context) => {
     const api = await context.api();

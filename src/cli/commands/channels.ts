@@ -75,7 +75,7 @@ const DELIVERY_COLUMNS: readonly Column[] = [
 /** `orch channels show`. */
 export const showChannel = defineCommand({
   examples: ['orch channels show ops', 'orch channels show ops --limit 100'],
-  detail: ['Secret members of the configuration are masked. Below them are the latest and pending deliveries.'],
+  detail: ['Secret members of the configuration are masked.'],
   access: 'viewer',
   columns: DELIVERY_COLUMNS,
   args: { channel: channelArgument },
@@ -114,10 +114,9 @@ export const addChannel = defineCommand({
     "orch channels add drift --type slack --events 'drift.*' --min-severity warning",
   ],
   detail: [
-    'Each notification goes to each channel, unless --events or --min-severity limit what it receives.',
-    'The command asks for the address of Discord and Slack if it is not given.',
-    'Options are visible to all users of this machine in the process list; --config',
-    'reads a file or standard input instead. Try the channel with orch channels test.',
+    'A channel gets every notification, unless --events or --min-severity limit them. The command asks for the',
+    'address of Discord and Slack if it is not given.',
+    'All users of this machine can see options in the process list; --config reads a file or standard input instead.',
   ],
   access: 'admin',
   args: { name: argument('NAME', 'name to give it') },
@@ -149,9 +148,9 @@ export const updateChannel = defineCommand({
     "orch channels update ops --events 'agent.*' --events 'rollout.*'",
   ],
   detail: [
-    'Members that are not given stay; an empty value removes an optional member. --config replaces them all.',
-    '--events replaces the events that the channel receives.',
-    'A new configuration enables a channel that was disabled because its address was gone.',
+    'Members that are not given stay; an empty value removes an optional member. --config replaces them all, and',
+    '--events all events of the channel. A new configuration enables a channel that was disabled because its address',
+    'was gone.',
   ],
   access: 'admin',
   args: { channel: channelArgument },
@@ -185,9 +184,7 @@ export const updateChannel = defineCommand({
 /** `orch channels test`. */
 export const testChannel = defineCommand({
   examples: ['orch channels test ops'],
-  detail: [
-    'Sends a test notification and waits for the answer. A success enables a disabled channel and ends a pause.',
-  ],
+  detail: ['Waits for the answer. A success enables a disabled channel and ends a pause.'],
   access: 'admin',
   args: { channel: channelArgument },
   run: async (context, { channel: given }) => {

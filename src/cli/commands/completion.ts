@@ -26,7 +26,7 @@ export const printScript = defineCommand({
     'orch completion zsh > ~/.zsh/completions/_orch',
     'orch completion fish > ~/.config/fish/completions/orch.fish',
   ],
-  detail: ['Completes commands, flags, and live values: names of agents and modules, operators, profiles, operations.'],
+  detail: ['Completes commands, flags, and the names of agents, modules, operators, profiles and operations.'],
   access: 'local',
   args: { shell: { ...argument('SHELL', listWords(SHELLS)), choices: SHELLS } },
   run: async (_context, { shell }) => {

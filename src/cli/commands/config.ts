@@ -27,8 +27,7 @@ const SETTING_COLUMNS: readonly Column[] = [{ title: 'SETTING', whole: true }, {
 export const showConfig = defineCommand({
   examples: ['orch config show', 'orch config show --origin', 'orch config show --origin --profile work'],
   detail: [
-    'Resolves flags, variables and profiles as every other command does, and sends nothing. Private keys, tokens and the',
-    'password of a proxy are never shown. With -o json the origins are always there.',
+    'Sends nothing. Private keys, tokens and the password of a proxy are never shown. -o json always has the origins.',
   ],
   access: 'local',
   columns: SETTING_COLUMNS,

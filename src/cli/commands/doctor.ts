@@ -11,10 +11,10 @@ import { type Line, lines, linesOf, type Style, stack, styled, textLines } from 
 export const examineSetup = defineCommand({
   examples: ['orch doctor', 'orch doctor --profile home -o json'],
   detail: [
-    'Checks Node.js and the native modules, your key and profiles, the way to the orchestrator with its certificate, clock,',
-    'version and your login, and the agent and the orchestrator of this machine, if it has them: service, settings, data',
-    'directory, journal, store and disk. It changes nothing; the login is ended at once. Only root sees the data of services.',
-    'Each check is ok, a note, a warning or a problem, and says how to fix it. Ends with 1 when there is a problem.',
+    'Checks Node.js and the native modules, your key and profiles, the way to the orchestrator with its certificate,',
+    'clock, version and your login, and the agent and the orchestrator of this machine: service, settings, data',
+    'directory, journal, store and disk. It changes nothing. Only root sees the data of services. Each check is ok, a',
+    'note, a warning or a problem, and says how to fix it. Ends with 1 when there is a problem.',
   ],
   access: 'local',
   connection: true,

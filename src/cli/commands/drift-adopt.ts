@@ -36,8 +36,8 @@ export const adoptDrift = defineCommand({
     'orch drift adopt web-01 /etc/motd /srv/site > motd.patch',
   ],
   detail: [
-    'Checks the agent, and prints a unified diff of the module files with which the resources are declared as they are.',
-    'Apply it with patch -p1 or git apply; comments and formatting stay. Without -f it is a diff of the stored modules.',
+    'Apply the patch with patch -p1 or git apply; comments and formatting stay. Without -f it is a diff of the stored',
+    'modules.',
     'Paths are below the working directory, or below / for files elsewhere.',
     'What comes from a template, an expression or a secret is not changed: a warning names it and what to do.',
     'A changed module changes every agent that has it: see orch impact.',

@@ -22,8 +22,8 @@ export const snoozeDrift = defineCommand({
     'orch drift snooze web-01 /etc/nginx/nginx.conf --for 12h --reason "trying a setting"',
   ],
   detail: [
-    'Until then drift of these resources, or of the whole agent, raises no notification, and the agent does not count as',
-    'drifted. Drift checks still show it. An apply by an operator still repairs it.',
+    'Until then drift of these resources, or of the whole agent, raises no notification, and the agent does not count',
+    'as drifted. Drift checks still show it, and an apply by an operator repairs it.',
   ],
   access: 'operator',
   args: { node: nodeArgument, resources: optionalList('RESOURCE', RESOURCE) },
@@ -76,7 +76,7 @@ const EXCUSE_COLUMNS: readonly Column[] = [
 /** `orch drift snoozes`. */
 export const listSnoozes = defineCommand({
   examples: ['orch drift snoozes', 'orch drift snoozes web-01'],
-  detail: ['Lists snoozes that have not ended, and accepted drift.'],
+  detail: ['Snoozes that have ended are left out.'],
   access: 'viewer',
   columns: EXCUSE_COLUMNS,
   args: { node: optionalArgument('NODE', 'name, ID or beginning of the ID of an agent', 'node') },
@@ -149,10 +149,7 @@ export const endSnooze = defineCommand({
 /** `orch drift accept`. */
 export const acceptDrift = defineCommand({
   examples: ['orch drift accept web-01 /etc/motd --reason "changed by the vendor, ticket 4711"'],
-  detail: [
-    'Checks the agent, shows the differences of the resources, and takes what is there as expected until the next apply.',
-    'Any further change is drift again. The next apply brings back what is declared: see orch drift adopt.',
-  ],
+  detail: ['Any further change is drift again. The next apply brings back what is declared: see orch drift adopt.'],
   access: 'operator',
   consent: true,
   args: { node: nodeArgument, resources: argumentList('RESOURCE', RESOURCE) },

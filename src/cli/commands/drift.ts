@@ -53,7 +53,7 @@ export const checkDrift = defineCommand({
     'orch drift --local',
   ],
   detail: [
-    'Compares with the last successful apply and repairs nothing; orch apply repairs.',
+    'It repairs nothing; orch apply repairs.',
     '--local compares this machine with the last orch apply --local.',
   ],
   access: 'operator',

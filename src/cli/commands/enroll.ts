@@ -24,10 +24,10 @@ export const createToken = defineCommand({
     'orch enroll create --auto-approve --ephemeral=30m',
   ],
   detail: [
-    'Prints the lines to paste on the new machine. The first one needs no orch there: it downloads installer and package from',
-    'the orchestrator itself, whose key it pins. The token contains the key of the orchestrator. The machine waits for',
-    'approval outside of the queue; with --auto-approve it is approved at once, under its hostname. Any holder of the token',
-    'can enrol until it expires or is used up; "orch enroll revoke" ends it earlier. The token is shown only once.',
+    'Prints the lines to paste on the new machine. The first one needs no orch there: it downloads installer and',
+    'package from the orchestrator, whose key it pins. The machine waits for approval outside of the queue; with',
+    '--auto-approve it is approved at once, under its hostname. Any holder of the token can enrol until it expires,',
+    'is used up or is revoked. The token is shown only once, and contains the key of the orchestrator.',
   ],
   access: 'enroll',
   options: {
@@ -101,7 +101,7 @@ const TOKEN_COLUMNS: readonly Column[] = [
 /** `orch enroll list`. */
 export const listTokens = defineCommand({
   examples: ['orch enroll list'],
-  detail: ['The tokens themselves are not stored. Expired tokens stay in the list for a week.'],
+  detail: ['Expired tokens stay in the list for a week.'],
   access: 'enroll',
   columns: TOKEN_COLUMNS,
   run: async (context) => {
@@ -115,7 +115,7 @@ export const listTokens = defineCommand({
 /** `orch enroll revoke`. */
 export const revokeToken = defineCommand({
   examples: ['orch enroll revoke 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['The token becomes useless. Machines that it has enrolled stay.'],
+  detail: ['Machines that it has enrolled stay.'],
   access: 'enroll',
   args: { id: argument('TOKEN', 'ID of the token, as "orch enroll list" shows it') },
   run: async (context, { id }) => {

@@ -11,10 +11,10 @@ const FACT_COLUMNS: readonly Column[] = [{ title: 'NAME', whole: true }, { title
 export const showFacts = defineCommand({
   examples: ['orch facts web-01', 'orch facts web-01 --refresh', 'orch facts web-01 -o json'],
   detail: [
-    'Shows the names by which conditions and expressions of modules use facts: attributes.NAME for those of the system, and',
-    "facts.NAME for facts of your own, from JSON files and programs in the agent's directory facts.d. Facts that change by",
-    'themselves, such as the free space, are shown as of the last report, and no expression can use them.',
-    'A fact of your own that fails keeps its last value and is marked stale.',
+    'Modules name facts of the system attributes.NAME, and facts of your own, from JSON files and programs in the',
+    "agent's directory facts.d, facts.NAME. Facts that change by themselves, such as the free space, are as of the",
+    'last report, and no expression can use them. A fact of your own that fails keeps its last value and is marked',
+    'stale.',
   ],
   access: 'viewer',
   columns: FACT_COLUMNS,

@@ -19,11 +19,11 @@ export const openForward = defineCommand({
     'orch forward app-01 /tmp/docker.sock:/run/docker.sock',
   ],
   detail: [
-    'Listens on this machine until Ctrl-C, and connects each connection through the agent of NODE to the target, which the',
-    'machine resolves and reaches. Without BIND only programs of this machine can connect; * binds to all addresses.',
-    'Port 0 chooses a free one. A path stands for a Unix socket on either side, and only you may connect to a local one.',
-    'The settings of the agent have to permit the target (forward.targets). The audit log keeps targets, bytes and',
-    'duration, never content. A lost link ends open connections, and the next connection opens a new link.',
+    'Listens on this machine until Ctrl-C. The machine of NODE resolves and reaches the target. Without BIND only',
+    'programs of this machine can connect; * binds to all addresses. Port 0 chooses a free one. A path stands for a',
+    'Unix socket on either side, and only you may connect to a local one. The settings of the agent have to permit',
+    'the target (forward.targets). The audit log keeps targets, bytes and duration, never content. A lost link ends',
+    'open connections; the next connection opens a new one.',
   ],
   access: 'operator',
   args: {
@@ -67,8 +67,7 @@ const aborted = (signal: AbortSignal): Promise<void> =>
 export const sshProxy = defineCommand({
   examples: ['orch ssh-proxy web-01', 'orch ssh-proxy web-01 2222'],
   detail: [
-    "Connects standard input and output to the machine's own SSH server, for the option ProxyCommand of OpenSSH. ssh still",
-    'checks host key and user. "orch ssh-config" prints the lines for ~/.ssh/config.',
+    'ssh still checks host key and user. "orch ssh-config" prints the lines for ~/.ssh/config.',
     'The settings of the agent have to permit it (ssh_proxy.targets).',
   ],
   access: 'operator',

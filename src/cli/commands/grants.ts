@@ -13,7 +13,7 @@ export const GRANT_DETAIL = [
 
 export const expiresOption = text('TIME', 'end, as a date, RFC 3339, or a duration such as 90d');
 
-export const EXPIRY_DETAIL = 'From the end on the operator may do nothing. Notifications tell of it a week before.';
+export const EXPIRY_DETAIL = 'After the end the operator may do nothing. A notification announces it a week before.';
 
 /** Returns an end in Unix seconds. @param now Unix milliseconds @throws Fault `usage` */
 export const expiryOf = (given: string, now: number): number =>

@@ -37,10 +37,10 @@ import { textDiff, textDiffLines } from '../render/text-diff.js';
 export const command = defineCommand({
   examples: ['orch impact modules/', 'orch impact prod.values.yaml', 'orch impact modules/ --format markdown'],
   detail: [
-    'Compares the files with the current revisions, for each approved agent that has one of the modules, applied or assigned;',
-    'a value set concerns the modules whose inputs it sets. It compares desired states, not machines: it uploads nothing, and',
-    'sends nothing to an agent, so that offline agents count too. An agent on trial is compared with the texts of its trial.',
-    'orch plan looks at machines. --format markdown is for a review.',
+    'Compares the files with the current revisions, for each approved agent that has one of the modules, applied or',
+    'assigned; a value set concerns the modules whose inputs it sets. It compares desired states, uploads nothing,',
+    'and needs no agent online; orch plan looks at machines. An agent on trial is compared with the texts of its',
+    'trial. --format markdown is for a review.',
     'Ends with 1 if the files cannot be resolved for an agent.',
   ],
   access: 'viewer',

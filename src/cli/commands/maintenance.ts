@@ -24,7 +24,7 @@ import { type NameOfOperator, operatorNames } from '../record-names.js';
 export const windowArgument = argument('ID', 'ID of the window, as "orch maintenance list" shows it', 'window');
 
 const scopeOptions = {
-  selector: text('SELECTOR', 'pause only these agents (see: orch help selectors)', { short: 'l' }),
+  selector: text('SELECTOR', 'pause only these agents (orch help selectors)', { short: 'l' }),
   permit: flag('permit applies of --assignment in this time, and only in such windows'),
   assignment: list('NAME', 'with --permit: an assignment', { completes: 'assignment' }),
 } as const;
@@ -47,9 +47,9 @@ function scopeBody({ selector, permit, assignment }: Scope): Omit<WindowTimes, '
 }
 
 const PERMITS = [
-  'A pause with --selector holds back the drift checks and automatic applies of these agents, and no deliveries.',
-  'With --permit, the assignments are applied only within such windows, by themselves and by operators, until the last of',
-  'their windows is deleted: what a window has missed does not happen after it. orch apply --outside-window overrides it.',
+  'With --selector it pauses drift checks and automatic applies of these agents, and no deliveries.',
+  'With --permit, the assignments are applied only within such windows until the last of them is deleted. orch',
+  'apply --outside-window overrides it.',
 ] as const;
 
 /** `orch maintenance start`. */
@@ -59,8 +59,8 @@ export const startMaintenance = defineCommand({
     'orch maintenance start --ends-at 2030-01-31T22:00:00+01:00 --reason "move of the rack"',
   ],
   detail: [
-    'An active window pauses scheduled drift checks and deliveries to channels. Notifications are kept; list them',
-    'with "orch notifications". Plans, applies and drift checks by operators still run.',
+    'An active window pauses scheduled drift checks and deliveries to channels. Notifications are kept. Plans,',
+    'applies and drift checks by operators still run.',
     ...PERMITS,
   ],
   access: 'admin',

@@ -71,9 +71,9 @@ export const checkModules = defineCommand({
   ],
   detail: [
     'Resolves the modules together, for each approved agent those that support it. Shows conflicts, variants that are',
-    'missing or tied, inputs without a value, and expressions that cannot be evaluated. *.values.yaml stand in the place of',
-    'stored value sets. Secrets count as present. With --tag or --attribute it needs no orchestrator: they describe the agent',
-    'to check for. Uploads nothing. Ends with 1 on errors.',
+    'missing or tied, inputs without a value, and expressions that cannot be evaluated. *.values.yaml replace stored',
+    'value sets. Secrets count as present. --tag and --attribute describe an agent without an orchestrator. Uploads',
+    'nothing. Ends with 1 on errors.',
   ],
   access: 'local',
   connection: true,
@@ -112,8 +112,8 @@ export const checkModules = defineCommand({
 export const showDependencies = defineCommand({
   examples: ['orch module deps site.orch.yaml', 'orch module deps site.orch.yaml -o dot | dot -Tsvg > site.svg'],
   detail: [
-    'Lists the resources in the order of application, each below a dependency: depends_on, triggers, or the directory',
-    'that contains it. Needs no orchestrator. The variants of a resource count together. -o dot is for Graphviz.',
+    'Lists the resources in the order of application, each below a dependency: depends_on, triggers, or its',
+    'directory. Needs no orchestrator. The variants of a resource count together. -o dot is for Graphviz.',
   ],
   access: 'local',
   formats: ['dot'],
@@ -142,11 +142,11 @@ export const publishModuleFiles = defineCommand({
     'orch module publish --any-yaml legacy/',
   ],
   detail: [
-    'Stores the modules as new revisions, which every machine that has the modules follows. First it shows whom that reaches:',
-    'machines that get it at once (assignments in mode enforce), when they connect (on-connect), or with their next apply.',
-    'On a terminal it asks if it reaches a machine. Without one, and with --yes, it refuses to reach machines by enforce or',
-    'on-connect unless --allow-automatic-applies says so. --from publishes what a machine has on trial: see orch apply.',
-    'Stores nothing unless every file is valid.',
+    'Every machine that has the modules follows the new revisions. First it shows whom that reaches:',
+    'machines that get it at once (assignments in mode enforce), when they connect (on-connect), or with their next',
+    'apply. On a terminal it asks. Without one, and with --yes, it refuses to reach machines by enforce or on-connect',
+    'without --allow-automatic-applies. --from publishes what a machine has on trial: see orch apply. Stores nothing',
+    'unless every file is valid.',
   ],
   access: 'operator',
   consent: true,
@@ -189,9 +189,9 @@ const publishedLine = ({ name, path, changed, revision }: Uploaded): string =>
 export const editModule = defineCommand({
   examples: ['orch module edit nginx'],
   detail: [
-    'Opens the module in your editor (VISUAL, else EDITOR), and publishes what you leave, as orch module publish does. A text',
-    'with errors can be edited again. If the module was changed meanwhile, nothing is stored, and your text is kept in a file. Files beside it stay as they are;',
-    'to change them, orch module pull and publish.',
+    'Opens the module in your editor (VISUAL, else EDITOR), and publishes what you leave, as orch module publish',
+    'does. A text with errors can be edited again. If the module was changed meanwhile, nothing is stored, and your',
+    'text is kept in a file. To change the files beside it, use orch module pull and publish.',
   ],
   access: 'operator',
   consent: true,
@@ -235,7 +235,7 @@ export const editModule = defineCommand({
 /** `orch module diff`. */
 export const diffModules = defineCommand({
   examples: ['orch module diff site.orch.yaml', 'orch module diff site.orch.yaml --revision 3'],
-  detail: ['Compares files with the uploaded revisions: shows what publishing would change. Publishes nothing.'],
+  detail: ['Shows what publishing would change. Publishes nothing.'],
   access: 'viewer',
   args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all compared', 'file') },
   options: { revision: integer('N', 'compare with an older revision [the current one]', 1) },

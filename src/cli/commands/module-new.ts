@@ -32,9 +32,9 @@ export const newModule = defineCommand({
     'orch module new site --recipe nginx-site',
   ],
   detail: [
-    'Writes NAME.orch.yaml with a first resource and the location of the JSON Schema for editors. Without --schema',
-    'it writes the schema beside it. On a terminal it asks for missing options. An existing file is never',
-    'changed. --recipe writes several resources that belong together, to be adapted.',
+    'Writes NAME.orch.yaml with a first resource, and the JSON Schema for editors beside it unless --schema names',
+    'one. On a terminal it asks for missing options. An existing file is never changed. --recipe writes several',
+    'resources that belong together, to be adapted.',
   ],
   access: 'local',
   args: { name: argument('NAME', 'name of the module: letters, digits, ".", "_" and "-"') },

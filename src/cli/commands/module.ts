@@ -35,9 +35,7 @@ export const listModules = defineCommand({
 /** `orch module show`. */
 export const showModule = defineCommand({
   examples: ['orch module show nginx', 'orch module show nginx --revision 3'],
-  detail: [
-    'Prints the text alone unless it goes to a terminal. "orch module pull" writes it with the files beside it.',
-  ],
+  detail: ['Prints the text alone unless it goes to a terminal. "orch module pull" also writes the files beside it.'],
   access: 'viewer',
   args: { name: argument('MODULE', 'name of the module', 'module') },
   options: { revision: integer('N', 'an older revision', 1) },
@@ -73,8 +71,8 @@ export const pullModuleFiles = defineCommand({
     'orch module pull nginx --revision 3',
   ],
   detail: [
-    'Writes each module to MODULE.orch.yaml as it was published, comments included, and the files beside it. Files that',
-    'are there with the same content stay; one with other content is kept, and then nothing is written.',
+    'Writes each module to MODULE.orch.yaml as it was published, comments included, and the files beside it. If a',
+    'file with other content is there, nothing is written.',
   ],
   access: 'viewer',
   args: { names: argumentList('MODULE', 'names of modules', 'module') },

@@ -20,7 +20,7 @@ const NOTIFICATION_COLUMNS: readonly Column[] = [
 /** `orch notifications list`. */
 export const listNotifications = defineCommand({
   examples: ['orch notifications', 'orch notifications --unread --watch'],
-  detail: ['Lists alerts, newest first. Each operator has separate read marks.'],
+  detail: ['Newest first. Each operator has separate read marks.'],
   access: 'viewer',
   columns: NOTIFICATION_COLUMNS,
   options: {
@@ -57,7 +57,7 @@ export const listNotifications = defineCommand({
 /** `orch notifications read`. */
 export const readNotifications = defineCommand({
   examples: ['orch notifications read 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['Marks notifications as read by you; the read marks of others stay.'],
+  detail: ['The read marks of others stay.'],
   access: 'viewer',
   args: { ids: argumentList('ID', 'IDs of notifications', 'notification') },
   run: async (context, { ids }) => {
@@ -70,7 +70,7 @@ export const readNotifications = defineCommand({
 /** `orch notifications read-all`. */
 export const readAllNotifications = defineCommand({
   examples: ['orch notifications read-all'],
-  detail: ['Marks all present notifications as read by you; the read marks of others stay.'],
+  detail: ['The read marks of others stay.'],
   access: 'viewer',
   run: async (context) => {
     const api = await context.api();

@@ -10,7 +10,7 @@ import { operatorNames } from '../record-names.js';
 import { EXPIRY_DETAIL, expiresOption, expiryOf, GRANT_DETAIL, grantOption, grantsOf, sayGrant } from './grants.js';
 import { findOperator, operatorFields } from './operator.js';
 
-const OPERATOR = ['OPERATOR', 'username, operator ID, or a unique beginning of one', 'operator'] as const;
+const OPERATOR = ['OPERATOR', 'username, operator ID, or a unique prefix', 'operator'] as const;
 
 /** `orch operator grant`. */
 export const grantRights = defineCommand({
@@ -24,7 +24,7 @@ export const grantRights = defineCommand({
     'Replaces the grants of an operator; without --grant and --everywhere they stay as they are.',
     ...GRANT_DETAIL,
     EXPIRY_DETAIL,
-    'What the operator may no longer do ends at once: terminals, copies and streams end, and their rollouts halt.',
+    'What the operator may no longer do ends at once: terminals, copies and streams end, and rollouts halt.',
   ],
   access: 'admin',
   consent: true,

@@ -79,7 +79,7 @@ export const addOperator = defineCommand({
     'orch operator add @ci.pub --username ci --role deployer --robot --expires 90d',
   ],
   detail: [
-    'Operators with the roles admin, operator and deployer can become root on all machines, or on those of their grants.',
+    'The roles admin, operator and deployer can become root on all machines, or on those of the grants.',
     ...GRANT_DETAIL,
     EXPIRY_DETAIL,
     'A robot is a program: it gets no terminal, is no admin, and has an end within 366 days.',
@@ -159,7 +159,7 @@ export const listOperators = defineCommand({
 export const showOperator = defineCommand({
   examples: ['orch operator show ada'],
   access: 'viewer',
-  args: { operator: argument('OPERATOR', 'username, operator ID, or a unique beginning of one', 'operator') },
+  args: { operator: argument('OPERATOR', 'username, operator ID, or a unique prefix', 'operator') },
   run: async (context, input) => {
     const api = await context.api();
     const operator = await findOperator(api, input.operator, context.signal);
@@ -174,7 +174,7 @@ export const removeOperator = defineCommand({
   detail: ['All sessions of the operator end at once. The last active admin cannot be removed.'],
   access: 'admin',
   consent: true,
-  args: { operator: argument('OPERATOR', 'username, operator ID, or a unique beginning of one', 'operator') },
+  args: { operator: argument('OPERATOR', 'username, operator ID, or a unique prefix', 'operator') },
   run: async (context, input) => {
     const api = await context.api();
     const { operator_id, username, role } = await findOperator(api, input.operator, context.signal);

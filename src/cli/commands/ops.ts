@@ -131,7 +131,7 @@ export const showOperation = defineCommand({
 /** `orch ops watch`. */
 export const watchOperation = defineCommand({
   examples: ['orch ops watch 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['Shows the finished resources and follows to the end. Ctrl-C stops watching; the operation continues.'],
+  detail: ['Ctrl-C stops watching; the operation continues.'],
   access: 'viewer',
   args: { id: operationArgument },
   run: async (context, { id }) => {
@@ -157,10 +157,7 @@ export const watchOperation = defineCommand({
 /** `orch ops cancel`. */
 export const cancelOperation = defineCommand({
   examples: ['orch ops cancel 01JQ2Z6T0V5X8Y4M3N7P9R1S2T', 'orch ops cancel --rollout 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: [
-    'Stops a running script. Finishes any other resource in progress, and starts no further one.',
-    '--rollout does the same as "orch rollouts cancel".',
-  ],
+  detail: ['Stops a running script, finishes any other resource in progress, and starts no further one.'],
   access: 'operator',
   args: { id: optionalArgument('ID', 'operation ID, as "orch ops" shows it', 'operation') },
   options: { rollout: text('ID', 'cancel a rollout', { completes: 'rollout' }) },
@@ -189,7 +186,7 @@ export const cancelOperation = defineCommand({
 /** `orch ops output`. */
 export const showOutput = defineCommand({
   examples: ['orch ops output 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['Shows the output of scripts by module and identity. Control characters are escaped.'],
+  detail: ['Control characters are escaped.'],
   access: 'operator',
   args: { id: operationArgument },
   run: async (context, { id }) => {

@@ -14,8 +14,8 @@ import { readInlineOrFile } from '../text-files.js';
 export const verifyPackage = defineCommand({
   examples: ['orch package verify orch_0.1.0_amd64.deb', 'orch package verify orch_0.1.0_amd64.deb --key 3b6a27bc…29'],
   detail: [
-    'Reads SHA256SUMS and its Ed25519 signature SHA256SUMS.sig beside FILE, checks the signature and then the sum of FILE.',
-    'Without --key the signature must be of the key that came with the installed package (its file release.pub).',
+    'Checks the Ed25519 signature of SHA256SUMS beside FILE (SHA256SUMS.sig), then the sum of FILE. Without --key the',
+    'signature must be of the key that came with the installed package (its file release.pub).',
   ],
   access: 'local',
   args: { file: argument('FILE', 'a package', 'file') },

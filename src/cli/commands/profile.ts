@@ -65,7 +65,7 @@ const FORGETTABLE = ['tls-fingerprint', 'ca', 'key-file', 'allow-unbound-login',
 /** `orch profile update`. */
 export const updateProfile = defineCommand({
   examples: ['orch profile update home --tls-fingerprint 9f86d081…', 'orch profile update home --forget key-file'],
-  detail: ['Changes what is given and leaves the rest.'],
+  detail: ['Members that are not given stay.'],
   access: 'local',
   connection: true,
   args: { name: argument('NAME', 'the profile', 'profile') },

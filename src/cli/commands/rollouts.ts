@@ -93,9 +93,9 @@ export const showRollout = defineCommand({
 export const watchRollouts = defineCommand({
   examples: ['orch rollouts watch 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
   detail: [
-    'Follows until the rollout has ended or halted, also while the orchestrator restarts, and then shows it. Ends like the',
-    'apply: with 0 if it succeeded, with 5 if the only failures are offline agents, and usually with 3 otherwise.',
-    'Ctrl-C stops watching; the rollout continues.',
+    'Follows until the rollout has ended or halted, also while the orchestrator restarts. Ends like the apply: with 0',
+    'if it succeeded, with 5 if the only failures are offline agents, and usually with 3 otherwise. Ctrl-C leaves the',
+    'rollout running.',
   ],
   access: 'viewer',
   args: { id: rolloutArgument },
@@ -119,7 +119,7 @@ export const watchRollouts = defineCommand({
 /** `orch rollouts pause`. */
 export const pauseRollout = defineCommand({
   examples: ['orch rollouts pause 01JQ2Z6T0V5X8Y4M3N7P9R1S2T --reason "errors on the load balancer"'],
-  detail: ['Starts no further agent until the rollout is resumed. Agents in flight finish.'],
+  detail: ['Agents in flight finish.'],
   access: 'operator',
   args: { id: rolloutArgument },
   options: { reason: text('TEXT', 'reason of the pause, for other operators') },
@@ -142,8 +142,8 @@ export const pauseRollout = defineCommand({
 export const resumeRollout = defineCommand({
   examples: ['orch rollouts resume 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
   detail: [
-    'Continues a paused or halted rollout with the agents that have not begun. Failures so far no longer count against its',
-    'bounds. It leaves agents that failed as they are: "orch rollouts retry" applies to them again.',
+    'Continues with the agents that have not begun. Failures so far no longer count against its bounds. "orch',
+    'rollouts retry" applies again to agents that failed.',
   ],
   access: 'operator',
   consent: true,
@@ -170,8 +170,8 @@ export const resumeRollout = defineCommand({
 export const retryRollout = defineCommand({
   examples: ['orch rollouts retry 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
   detail: [
-    'Applies again to the agents that failed, were offline or were skipped, within the same rollout. The rollout must have',
-    'ended or halted.',
+    'Applies within the same rollout to the agents that failed, were offline or were skipped. It must have ended or',
+    'halted.',
   ],
   access: 'operator',
   consent: true,
@@ -198,10 +198,7 @@ export const retryRollout = defineCommand({
 /** `orch rollouts cancel`. */
 export const cancelRollout = defineCommand({
   examples: ['orch rollouts cancel 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: [
-    'Starts no further agent, and cancels the applies in flight at the next resource. Also ends a paused or halted rollout.',
-    'Undoes nothing on agents that have begun.',
-  ],
+  detail: ['Cancels the applies in flight at the next resource. Also ends a paused or halted rollout. Undoes nothing.'],
   access: 'operator',
   args: { id: rolloutArgument },
   run: (context, { id }) => cancelOneRollout(context, id),

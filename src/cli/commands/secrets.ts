@@ -21,9 +21,9 @@ export const setSecret = defineCommand({
     'orch secrets set DB_PASSWORD --description "of the shop"',
   ],
   detail: [
-    'Creates or changes the secret; members that are not given stay. Asks for the value, unless it is given or only other',
-    'members of an existing secret change. With - the value comes from standard input, without its final newline;',
-    'a file is taken as it is. --value is visible to all users of this machine in the process list.',
+    'Members that are not given stay. Asks for the value, unless it is given or only other members of an existing',
+    'secret change. With - the value comes from standard input, without its final newline; a file is taken as it is.',
+    'All users of this machine can see --value in the process list.',
   ],
   access: 'operator',
   args: {

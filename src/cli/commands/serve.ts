@@ -56,10 +56,10 @@ const placeOptions = {
 export const rotateSecretsKey = defineCommand({
   examples: ['orch serve rotate-secrets-key', 'orch serve rotate-secrets-key --data-dir ./orch'],
   detail: [
-    'Run it beside the orchestrator, on its host and as its user. It re-encrypts all values, and then keeps the old key',
-    'as secrets.key.1 (or .2 …) in the data directory: restores of older backups need it, so delete it only with them.',
-    'The next start completes a rotation that was cut off. A copy of the old key with an older store or backup still reveals',
-    'the old values, so change those secrets.',
+    'Run it beside the orchestrator, on its host and as its user. It re-encrypts all values, and keeps the old key as',
+    'secrets.key.1 (or .2 …) in the data directory: restores of older backups need it, so delete it only with them.',
+    'The next start completes a rotation that was cut off. The old key with an older backup still reveals the old',
+    'values, so change secrets whose key leaked.',
   ],
   access: 'local',
   options: {
@@ -88,10 +88,10 @@ export const rotateSecretsKey = defineCommand({
 export const acceptClock = defineCommand({
   examples: ['orch serve accept-clock', 'orch serve accept-clock --data-dir /var/lib/orch --yes'],
   detail: [
-    'Run it beside the orchestrator, on its host and as its user. After the clock of the host has jumped ahead by more than',
-    'a week, the orchestrator stops deleting old data. It resumes when the clock is right again, or when this command',
-    'confirms that the new time is right, as after a long shutdown. Data past its retention by the new time is then',
-    'deleted. The command also ends the warning about events that are ahead of the clock.',
+    'Run it beside the orchestrator, on its host and as its user. After the clock of the host has jumped ahead by',
+    'more than a week, the orchestrator stops deleting old data, until the clock is back or this command confirms the',
+    'new time, as after a long shutdown. Data past its retention by the new time is then deleted. The command also',
+    'ends the warning about events that are ahead of the clock.',
   ],
   access: 'local',
   consent: true,
@@ -117,11 +117,10 @@ export const acceptClock = defineCommand({
 export const backUpStore = defineCommand({
   examples: ['orch serve backup /mnt/backup/orch.db', 'orch serve backup "/mnt/backup/orch-$(date +%F).db" -o json'],
   detail: [
-    'Run it on the host of the orchestrator as root or as its user, while the orchestrator runs or is stopped. A running',
-    'orchestrator sends the copy to this command, which writes the file. Without --data-dir it is the installed service.',
-    'The file gets its name once it is complete, checked and in the audit log.',
-    'It contains the store only. The keys and the recordings in the data directory are not in it: copy the keys once, to',
-    'another place. A restore needs them, and with the backup and the keys together all secrets can be read.',
+    'Run it on the host of the orchestrator as root or as its user, while the orchestrator runs or is stopped.',
+    'Without --data-dir it is the installed service. The file gets its name once it is complete, checked and in the',
+    'audit log. It contains no keys and no recordings. A restore needs the keys: copy them once, to another place,',
+    'because backup and keys together reveal all secrets.',
   ],
   access: 'local',
   args: { file: argument('FILE', 'the new file', 'file') },
@@ -144,9 +143,9 @@ export const restoreStore = defineCommand({
     'Run it while the orchestrator is stopped, on its host, as root or as its user. Without --data-dir it is the',
     'installed service. On a new host, first put the keys into the data directory. The command checks that FILE is',
     'complete, is not from a newer orch, and matches these keys. It keeps the present store beside the restored one.',
-    'A new epoch begins, so that agents accept applies of the older store. Sessions end, and open enrolment tokens are',
-    'revoked. Applies in progress are not sent again. Pending notifications are sent, some perhaps a second time.',
-    'Recordings in the data directory that are newer than FILE are listed again.',
+    'A new epoch begins, so that agents accept applies of the older store. Sessions end, open enrolment tokens are',
+    'revoked, and applies in progress are not sent again. Pending notifications are sent, some perhaps twice.',
+    'Recordings newer than FILE are listed again.',
   ],
   access: 'local',
   consent: true,
@@ -170,9 +169,8 @@ export const restoreStore = defineCommand({
 export const recoverAdmin = defineCommand({
   examples: ['orch serve recover-admin @ada.pub', 'orch serve recover-admin 3b6a27bc…29 --username ada'],
   detail: [
-    'Use it if all admins have lost their keys. Run it on the host of the stopped orchestrator, as root or as its user.',
-    'It adds the key as an admin, or makes the operator of that key an admin. The audit log records it, and all channels',
-    'get a notification.',
+    'Run it on the host of the stopped orchestrator, as root or as its user. It adds the key as an admin, or makes',
+    'the operator of that key an admin. The audit log records it, and all channels get a notification.',
   ],
   access: 'local',
   consent: true,

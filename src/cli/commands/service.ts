@@ -31,11 +31,11 @@ const LOOPBACK = '127.0.0.1';
 export const installServe = defineCommand({
   examples: ['orch serve install', 'orch serve install --api-host 0.0.0.0 --advertised-host orch.example.org'],
   detail: [
-    'Asks once which addresses the orchestrator listens on and how others reach it, stores the answers in',
-    '/etc/orch/orchestrator.yaml, starts the service orch-serve, now and at each boot, and waits until it is ready. Without a',
-    'terminal to ask on, it keeps what the file says. Run it again to change an answer.',
-    'A new orchestrator needs a first operator: your own key, which is made if you have none, or the key of --operator-key.',
-    'With your own key, your profile then points to this orchestrator, so that all other commands work at once.',
+    'Asks which addresses the orchestrator listens on and how others reach it, stores the answers in',
+    '/etc/orch/orchestrator.yaml, starts the service orch-serve, now and at each boot, and waits until it is ready.',
+    'Without a terminal it keeps what the file says. Run it again to change an answer.',
+    'The first operator of a new orchestrator has the key of --operator-key, or your own, which is made if you have',
+    'none. With your own, your profile then points to this orchestrator.',
   ],
   access: 'local',
   options: {
@@ -169,10 +169,9 @@ export const installAgent = defineCommand({
     'orch agent install orch.home --orchestrator-key 3b6a27bc…29 --terminals on',
   ],
   detail: [
-    'Starts the service orch-agent, now and at each boot, and waits until the agent is connected, waits for approval, or says',
-    'what keeps it. With a token that cannot be shown yet, as while the network is down, the service shows it later.',
-    'Terminals give operators a shell on this machine: they are off unless you allow them, here on a question or with',
-    '--terminals on. Without HOST the agent waits for a discovery packet ("orch discover" sends one).',
+    'Starts the service orch-agent, now and at each boot, and waits until the agent is connected, waits for approval,',
+    'or says what keeps it. A token that cannot be shown yet, as while the network is down, is shown later. Operators',
+    'get no shell on this machine unless you allow terminals. Without HOST the agent waits for "orch discover".',
   ],
   access: 'local',
   args: { target: optionalArgument('HOST[:PORT]', `address of the orchestrator [port ${AGENT_PORT}]`) },
@@ -232,9 +231,8 @@ function meaningOf(link: string): string {
 export const uninstallAgent = defineCommand({
   examples: ['orch agent uninstall', 'orch agent uninstall --purge'],
   detail: [
-    'Stops the service orch-agent and keeps the identity of this machine; "orch agent leave" deletes that as well.',
-    '--purge also deletes the data and settings of the agent, and the program in /opt/orch where no Linux package has',
-    'installed orch. What modules have made stays.',
+    'Keeps the identity of this machine; "orch agent leave" deletes it. --purge also deletes the data and settings of',
+    'the agent, and /opt/orch where no Linux package has installed orch. What modules have made stays.',
   ],
   access: 'local',
   options: { purge: flag('delete identity, data, settings and program as well') },

@@ -10,9 +10,9 @@ import { lines } from '../outcome.js';
 export const printSshConfig = defineCommand({
   examples: ['orch ssh-config', 'orch ssh-config > ~/.ssh/orch.conf', 'orch ssh-config -l role=web'],
   detail: [
-    'Prints a Host block for each approved agent, so that ssh, scp, sftp, rsync, Ansible and editors reach the sshd of a',
-    'machine by the name of its agent. Write it to ~/.ssh/orch.conf, and put "Include orch.conf" at the top of',
-    '~/.ssh/config. Options that choose the orchestrator, such as --profile, become part of the lines.',
+    'With a Host block for each approved agent, ssh, scp, sftp, rsync, Ansible and editors reach its sshd by its',
+    'name. Write them to ~/.ssh/orch.conf, and put "Include orch.conf" at the top of ~/.ssh/config. Options such as',
+    '--profile become part of the lines.',
   ],
   access: 'viewer',
   args: { nodes: optionalNodesArgument },

@@ -15,12 +15,12 @@ export const copyStore = defineCommand({
     "orch store copy postgres://orch@old.example/orch 'postgres://orch@new-1.example,new-2.example/orch'",
   ],
   detail: [
-    'FROM and TO are each a data directory, the path of a store file such as orch.db, or postgres://USER@HOST:PORT/DATABASE.',
-    'Run it as the user of the orchestrator, while it is stopped. TO must hold no store: the command overwrites none. It',
-    'compares the number of rows of each table and the whole audit log, and only then puts the copy in place, in one step.',
-    'FROM stays as it is. In the copy a new epoch begins, as after a restore: logins end, and open enrolment tokens are',
-    'revoked. Keys and recordings are not copied: they stay in the data directory. Do not start an orchestrator on FROM',
-    'again. A password comes from the file of the option, or from PGPASSWORD, PGPASSFILE or ~/.pgpass.',
+    'FROM and TO are each a data directory, the path of a store file such as orch.db, or',
+    'postgres://USER@HOST:PORT/DATABASE. Run it as the user of the orchestrator, while it is stopped. TO must hold no',
+    'store. The command compares the number of rows of each table and the whole audit log, and only then puts the',
+    'copy in place, in one step. FROM stays as it is: do not start an orchestrator on it again. In the copy a new',
+    'epoch begins, as after a restore: logins end, and open enrolment tokens are revoked. Keys and recordings stay in',
+    'the data directory. A password comes from the file of the option, or from PGPASSWORD, PGPASSFILE or ~/.pgpass.',
   ],
   access: 'local',
   args: {

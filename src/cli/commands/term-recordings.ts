@@ -29,7 +29,7 @@ const FORMATS = ['cast', 'raw', 'txt', 'html', 'svg'] as const;
 
 type Format = (typeof FORMATS)[number];
 
-const recordingArgument = argument('ID|FILE', 'session ID or a unique beginning of one, or a file', 'terminal');
+const recordingArgument = argument('ID|FILE', 'session ID, a unique prefix, or a file', 'terminal');
 
 /** `orch term transcript`. */
 export const getTranscript = defineCommand({
@@ -40,13 +40,13 @@ export const getTranscript = defineCommand({
     'orch term transcript session.cast --format svg --at 1:30 --out screen.svg',
   ],
   detail: [
-    'Formats: cast is the recording itself (asciicast version 2, for asciinema and "orch term replay"). raw is every byte',
-    'that the program wrote. txt is its lines without control sequences. html is a page with colours and without scripts.',
-    'svg is a picture of the screen at the end, or at the time that --at gives. FILE is asciicast version 2, also from',
-    'another program, and may be gzipped.',
+    'Formats: cast is the recording itself (asciicast version 2, for asciinema and "orch term replay"). raw is every',
+    'byte that the program wrote. txt is its lines without control sequences. html is a page with colours. svg is a',
+    'picture of the screen at the end, or at the time of --at. FILE is asciicast version 2, also from another',
+    'program, and may be gzipped.',
     'While a session is open, the command returns what is stored so far. The audit log records that you read it.',
-    'Files and pipes get cast and raw unchanged, with all control sequences of the recorded program.',
-    '--harmless removes all but those that draw. Output to a terminal is always harmless.',
+    'Files and pipes get cast and raw with all control sequences of the recorded program; --harmless removes all but',
+    'those that draw. Output to a terminal is always harmless.',
   ],
   access: 'operator',
   args: { recording: recordingArgument },
@@ -88,9 +88,9 @@ export const replayRecording = defineCommand({
     'orch term replay 01JQ2Z6T0V5X8Y4M3N7P9R1S2T --at 12:30',
   ],
   detail: [
-    'Plays the output with its timing, until Ctrl-C. Only sequences that draw reach your terminal: the recorded program',
-    'cannot set the title, the clipboard or a mouse mode, nor query the terminal. Your window should be at least as large as',
-    'the recorded one. FILE is asciicast version 2, also from another program, and may be gzipped.',
+    'Plays the output with its timing, until Ctrl-C. Only sequences that draw reach your terminal: no title,',
+    'clipboard, mouse mode or query. Your window should be at least as large as the recorded one. FILE is asciicast',
+    'version 2, also from another program, and may be gzipped.',
   ],
   access: 'operator',
   args: { recording: recordingArgument },
@@ -132,10 +132,10 @@ export const replayRecording = defineCommand({
 export const searchRecordings = defineCommand({
   examples: ['orch term grep "permission denied" -i', 'orch term grep "rm -rf" --node web-01 --since "30d ago"'],
   detail: [
-    'Lists the lines of recordings that match a regular expression, newest sessions first. The time after each session is the',
-    'position in its recording: "orch term replay ID --at TIME" begins there. The search ends after 15 seconds. The audit log',
-    'records the search and its pattern. The recording of each ended session is compared with its SHA-256 in the audit log.',
-    'Recordings that differ or cannot be read are named, and the exit status is 1.',
+    'Lists the lines that match a regular expression, newest sessions first. "orch term replay ID --at TIME" begins',
+    'at the time of a line. The search ends after 15 seconds. The audit log records the search and its pattern.',
+    'Recordings of ended sessions that cannot be read, or differ from their SHA-256 in the audit log, are named, and',
+    'the exit status is 1.',
   ],
   access: 'operator',
   args: { pattern: argument('PATTERN', 'a regular expression') },

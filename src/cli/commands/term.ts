@@ -45,7 +45,7 @@ import { watchList, watchOption } from '../watch-list.js';
 /** Shortest accepted prefix of a session ID. */
 const LEAST_PREFIX = 4;
 
-const SUMMARY = 'session ID, as "orch term list --all" shows it, or a unique beginning of one (4 characters or more)';
+const SUMMARY = 'session ID, as "orch term list --all" shows it, or a unique prefix of 4 characters or more';
 
 const sessionArgument = argument('ID', SUMMARY, 'terminal');
 
@@ -56,16 +56,15 @@ export const openTerminal = defineCommand({
   examples: ['orch term web-01', 'orch term web-01 -L 8080:localhost:80', 'orch term open list'],
   detail: [
     '"orch term NODE" is "orch term open NODE"; a node that is named like a subcommand needs the latter.',
-    'The shell runs as the user that the agent is set to. The output is recorded, unless the orchestrator is set otherwise.',
-    'At the beginning of a line, ~. detaches (the session continues), ~K ends the session, ~r redraws the screen, ~s shows',
-    'the latency, ~w asks for the pen, ~^Z suspends orch, ~? lists these, and ~~ is a tilde.',
-    'After a lost connection it resumes by itself. Input typed meanwhile is dropped after 10 s, unless',
-    '--queue-input is given.',
-    'Where the agent is 30 ms or more away, keys are shown before it has echoed them; passwords never are.',
-    'It ends as the shell does: with its status, or 128 and the number of the signal that ended it; with 254 when an operator',
-    'closed the session, and with 255 after everything else, detaching included.',
-    'Without a terminal on standard input, all of the input is typed and then Ctrl-D until the shell ends. For commands,',
-    'rather use orch exec.',
+    'The shell runs as the user that the agent is set to. The output is recorded, unless the orchestrator is set',
+    'otherwise.',
+    'At the beginning of a line, ~. detaches (the session continues), ~K ends the session, ~r redraws the screen, ~s',
+    'shows the latency, ~w asks for the pen, ~^Z suspends orch, ~? lists these, and ~~ is a tilde. After a lost',
+    'connection it resumes by itself. Input typed meanwhile is dropped after 10 s, unless --queue-input is given.',
+    'Where the agent is 30 ms or more away, keys are shown before it has echoed them; passwords never are. It ends',
+    'with the status of the shell, or 128 and the number of the signal that ended it; with 254 when an operator',
+    'closed the session, and with 255 otherwise, as after detaching. Without a terminal on standard input, all of the',
+    'input is typed and then Ctrl-D until the shell ends. For commands use orch exec.',
     'The settings of the agent have to permit the targets of -L (forward.targets). Detaching ends these forwards.',
   ],
   access: 'operator',
@@ -142,9 +141,8 @@ export async function openShell(
 export const attachTerminal = defineCommand({
   examples: ['orch term attach 01JQ2Z6T0V5X8Y4M3N7P9R1S2T', 'orch term attach 01JQ2Z6T --read-only'],
   detail: [
-    'Attaches to a detached or active session. One operator types, any number can watch: while another operator',
-    'types, you watch, unless you take the pen with --take.',
-    'The screen is redrawn. Otherwise it behaves like orch term NODE.',
+    'One operator types, any number can watch: while another operator types, you watch, unless you take the pen with',
+    '--take. The screen is redrawn. Otherwise it behaves like orch term NODE.',
   ],
   access: 'operator',
   failureStatus: EXIT.lost,
@@ -180,7 +178,7 @@ export const attachTerminal = defineCommand({
 /** `orch term list`. */
 export const listTerminals = defineCommand({
   examples: ['orch term list', 'orch term list --all --node web-01', 'orch term list --operator ada --watch'],
-  detail: ['Lists open sessions with their writer and viewers; with --all also ended ones.'],
+  detail: ['Shows the writer and the viewers of each session. Ended sessions need --all.'],
   access: 'operator',
   columns: SESSION_COLUMNS,
   options: {
@@ -269,8 +267,8 @@ export const showTerminal = defineCommand({
 export const closeTerminals = defineCommand({
   examples: ['orch term close 01JQ2Z6T0V5X8Y4M3N7P9R1S2T', 'orch term close 01JQ2Z6T 01JQ2Z8T'],
   detail: [
-    'Sends a hangup to the program, and kills it if it does not end. Attached operators see that the session was closed.',
-    'Closes several sessions only if all of them exist and are active.',
+    'Sends a hangup to the program, and kills it if it does not end. Closes several sessions only if all of them',
+    'exist and are active.',
   ],
   access: 'operator',
   consent: true,

@@ -97,8 +97,8 @@ const REVISION_COLUMNS: readonly Column[] = [
 export const listValueRevisions = defineCommand({
   examples: ['orch values revisions prod'],
   detail: [
-    'Newest first, also of a removed value set; a removal is a revision without a SHA-256. The last 50 are kept; orch values',
-    'show and diff accept --revision N.',
+    'Newest first, also of a removed value set; a removal has no SHA-256. The last 50 are kept; orch values show and',
+    'diff accept --revision N.',
   ],
   access: 'viewer',
   columns: REVISION_COLUMNS,
@@ -129,7 +129,7 @@ export const listValueRevisions = defineCommand({
 /** `orch values diff`. */
 export const diffValueFiles = defineCommand({
   examples: ['orch values diff prod.values.yaml', 'orch values diff prod.values.yaml --revision 3'],
-  detail: ['Compares files with the stored value sets: shows what pushing would change. Stores nothing.'],
+  detail: ['Shows what pushing would change. Stores nothing.'],
   access: 'viewer',
   args: {
     paths: argumentList('PATH', 'files NAME.values.yaml, or directories whose *.values.yaml are all compared', 'file'),
@@ -160,8 +160,8 @@ export const diffValueFiles = defineCommand({
 export const checkValueFiles = defineCommand({
   examples: ['orch values check prod.values.yaml', 'orch values check site/'],
   detail: [
-    'Shows all errors of the files at once. Needs no orchestrator, and therefore knows no inputs of modules: orch module',
-    'check looks at both together, and orch values push at the stored modules. Ends with 1 if a file has an error.',
+    'Shows all errors of the files at once. Needs no orchestrator and knows no inputs of modules: orch module check',
+    'looks at both together, orch values push at the stored modules. Ends with 1 if a file has an error.',
   ],
   access: 'local',
   args: {
@@ -197,11 +197,9 @@ function readValueFiles(paths: readonly string[]): readonly ValuesFile[] {
 export const pushValueFiles = defineCommand({
   examples: ['orch values push prod.values.yaml', 'orch values push site/ --allow-automatic-applies'],
   detail: [
-    'Stores value sets as new revisions; NAME.values.yaml is the set NAME. First it shows the machines whose values change:',
-    'those that get them at once (assignments in mode enforce), when they connect (on-connect), or with their next apply.',
-    'On a terminal it asks if it reaches a machine. Without one, and with --yes, it refuses to reach machines by enforce or',
-    'on-connect unless --allow-automatic-applies says so. Unknown inputs and wrong values are errors, unknown modules',
-    'warnings.',
+    'NAME.values.yaml is stored as a new revision of the set NAME. First it shows the machines whose values change,',
+    'and asks, as orch module publish does, also about --allow-automatic-applies. Unknown inputs and wrong values are',
+    'errors, unknown modules warnings.',
   ],
   access: 'operator',
   consent: true,

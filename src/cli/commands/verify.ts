@@ -25,8 +25,8 @@ export const verifyAgents = defineCommand({
     'orch verify --assignment web --concurrency 20',
   ],
   detail: [
-    'Runs the health checks of the modules that were applied last, and changes nothing.',
-    'Ends with 0 if every check is healthy, and with 1 if one is not. An agent without checks is healthy.',
+    'The checks are those of the modules that were applied last. Ends with 1 if a check is not healthy. An agent',
+    'without checks is healthy.',
   ],
   access: 'operator',
   args: { nodes: optionalNodesArgument },

@@ -36,14 +36,14 @@ function valueSyntax({ placeholder, bare }: Option<unknown>): string {
 /** Returns the meaning of an option, with its choices. */
 export function optionSummary({ summary, choices, many }: Option<unknown>): string {
   const words = choices === null ? '' : `: ${choices.join(', ')}`;
-  return `${summary}${words}${many ? ' (may be repeated)' : ''}`;
+  return `${summary}${words}${many ? ' (repeatable)' : ''}`;
 }
 
 /** Returns a sentence about the required role; null if each operator may run the command. */
 export function accessOf({ access }: Command): string | null {
   if (access === 'admin') return 'Needs the role admin.';
   if (access === 'enroll') return 'Needs the role admin, or a grant that names "enroll".';
-  return access === 'operator' ? 'Not for the role viewer.' : null;
+  return access === 'operator' ? 'Not for viewers.' : null;
 }
 
 /** Returns the options that the help of a command explains: its own, and the common ones that mean something of their own there. */

@@ -114,15 +114,15 @@ const formats: readonly (readonly [string, string])[] = [
 ];
 
 const outputText: readonly string[] = [
-  'Standard output carries the answer alone. Progress, questions, warnings and errors go to standard error.',
-  'With -o json an error is the problem document of the API (RFC 9457) on standard error, on one line, the last one.',
-  'There, "code" is stable; what failed on this machine has the same shape and a code of its own.',
+  'Standard output carries the answer alone, standard error everything else.',
+  'With -o json an error is the problem document of the API (RFC 9457) on the last line of standard error.',
+  'Its "code" is stable; what failed on this machine has the same shape and a code of its own.',
   'plan, apply and drift with one NODE print the answer of the API. With several agents, --selector, --status or',
   '--assignment they print one object {has_changes, results: [{node_id, name, status, operation_id, summary, result, error}],',
   'summary}, to which plan and apply add assignment, selector and rollout_id, and apply also state and reason.',
   'exec prints the output of the remote command; with -o json one object per agent, with several agents one per line.',
-  "EXPR is a JSONPath (RFC 9535). A text is printed as it is, anything else as JSON on one line. kubectl's {.items[*].name}",
-  'works too. The expression is checked before the command does anything.',
+  'EXPR is a JSONPath (RFC 9535), or as in kubectl {.items[*].name}. A text is printed as it is, anything else as JSON on',
+  'one line. The expression is checked before the command does anything.',
   'On a terminal, output that does not fit goes through the pager (orch help environment), unless --no-pager is given.',
   '--watch redraws a list on a terminal. Elsewhere it prints each new or changed row again; with -o json as one line each.',
   'Tables show times as ages (3 min ago, in 2 h), -o wide shows the times themselves. --sort COLUMN and --columns LIST',

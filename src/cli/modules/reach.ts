@@ -12,9 +12,7 @@ import { flag } from '../options.js';
 /** The consent to applies that the orchestrator starts by itself. */
 export const ALLOW_AUTOMATIC = '--allow-automatic-applies';
 
-export const allowAutomaticOption = flag(
-  'do it without a question although the orchestrator then applies to other machines by itself',
-);
+export const allowAutomaticOption = flag('consent to automatic applies to other machines');
 
 type Follower = Pick<ModuleReach['agents'][number], 'node_id' | 'name' | 'mode' | 'on_trial' | 'own_values'>;
 

@@ -11,8 +11,8 @@ export type AgentCondition = (typeof AGENT_CONDITIONS)[number];
 /** Conditions that approved agents can meet. */
 export const APPROVED_CONDITIONS = ['online', 'offline', ...STANDINGS] as const;
 
-export const conditionOption = choices('STATUS', AGENT_CONDITIONS, 'only agents in one of these states');
-export const approvedConditionOption = choices('STATUS', APPROVED_CONDITIONS, 'only agents in one of these states');
+export const conditionOption = choices('STATUS', AGENT_CONDITIONS, 'only agents in these states');
+export const approvedConditionOption = choices('STATUS', APPROVED_CONDITIONS, 'only agents in these states');
 
 /** Returns whether an agent meets any of the conditions; without conditions each agent does. */
 export const meetsAny = (agent: Agent, conditions: readonly AgentCondition[]): boolean =>

@@ -10,7 +10,7 @@ import { resolveNodes } from './resolve-node.js';
 
 /** Options that choose agents beside their names. */
 export const selectionOptions = {
-  selector: text('SELECTOR', 'all agents that match (see: orch help selectors)', {
+  selector: text('SELECTOR', 'all agents that match (orch help selectors)', {
     short: 'l',
     completes: 'selector',
   }),
@@ -19,7 +19,7 @@ export const selectionOptions = {
 } as const;
 
 export const fleetOptions = {
-  assignment: text('ASSIGNMENT', 'all agents that the assignment matches now', { completes: 'assignment' }),
+  assignment: text('ASSIGNMENT', 'all agents of the assignment', { completes: 'assignment' }),
   ...selectionOptions,
 } as const;
 
@@ -35,7 +35,7 @@ interface AgentChoice extends Selection {
 }
 
 /** `--selector` of lists of records. */
-export const listSelectorOption = text('SELECTOR', 'only of approved agents that match (see: orch help selectors)', {
+export const listSelectorOption = text('SELECTOR', 'only of approved agents that match (orch help selectors)', {
   short: 'l',
   completes: 'selector',
 });

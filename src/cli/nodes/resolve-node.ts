@@ -99,7 +99,7 @@ function ambiguous(text: string, candidates: readonly Agent[]): Fault {
   });
 }
 
-const SUMMARY = 'agent name, node ID, or a unique beginning of one (4 characters or more)';
+const SUMMARY = 'agent name, node ID, or a unique prefix of 4 characters or more';
 
 export const nodeArgument = argument('NODE', SUMMARY, 'node');
 /** Optional, because `--selector` may choose the agents. */

@@ -17,7 +17,7 @@ const MAXIMUM = 24 * 3600;
 const PAUSE = 2_000;
 
 export const waitOption = {
-  ...text('TIME', `wait for an agent that is busy with another operation, at most this long [${STANDARD}]`),
+  ...text('TIME', `wait for a busy agent, at most this long [${STANDARD}]`),
   bare: STANDARD,
 };
 
