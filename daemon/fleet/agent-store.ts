@@ -250,7 +250,7 @@ export async function placeOfAgent(db: Queryable, nodeId: string): Promise<ListP
   const query = db.selectFrom('agents').select(['name', 'node_id']).where('node_id', '=', nodeId);
   const place = await query.executeTakeFirst();
   if (place) return place;
-  throw new Fault('invalid_cursor', `"after" names agent ${nodeId}, which is not in the store`, {
+  throw new Fault('invalid_cursor', '"cursor" names an agent that is not in the store', {
     hint: 'start again with the first page',
   });
 }

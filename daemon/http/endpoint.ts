@@ -1,7 +1,7 @@
 /** The endpoint of one route: access check, input, handler and answer. */
 import { isCompressible } from '../../src/contract/compressible.js';
 import { type Access, deprecationHeaders, grantUse, type RouteSpec } from '../../src/contract/route.js';
-import { Fault } from '../../src/kernel/fault.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
 import { notGranted, Rights } from '../core/rights.js';
 import {
   type Authenticate,
@@ -62,13 +62,15 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
       const input = readInput({ request, params, body });
       const outlets = outletsOf(exchange);
       const run = () => runHandler(exchange, input, outlets);
-      const guard = isLong ? guardOf(exchange, params) : null;
+      const isOpen = outlets.lines !== null || outlets.events !== null;
+      const guard = isOpen ? guardOf(exchange, params) : null;
       const outcome = await once(exchange, input, run);
       guard?.stop();
+      const refused = guard?.ended ?? (isLong && !isOpen ? await withheld(exchange, params) : null);
       if (request.method === 'HEAD') outcome.rendered.pieces?.destroy();
       else if (outcome.rendered.pieces) guardOf(exchange, params);
       if (isGone(response)) outcome.rendered.pieces?.destroy();
-      else await send(exchange, outlets, guard?.ended ? endedOutcome(guard.ended, requestId) : outcome, compresses);
+      else await send(exchange, outlets, refused ? endedOutcome(refused, requestId) : outcome, compresses);
     },
   };
 
@@ -84,9 +86,30 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     if (route.tls === true && !exchange.isPrivate) throw tlsRequired();
   }
 
+  /**
+   * Returns the fault in place of an answer that would tell of machines which left the grants while it was awaited, or null. The
+   * work goes on all the same, so a session that has ended meanwhile withholds nothing: whoever logs in again would repeat it.
+   */
+  async function withheld(exchange: Exchange, params: Params): Promise<Fault | null> {
+    const { session, token } = exchange;
+    if (!session?.rights.isLimited) return null;
+    try {
+      const { rights } = await permits((await authenticate(token ?? '')) ?? session, params);
+      await exchange.stillPermitted?.(rights);
+      return null;
+    } catch (error) {
+      if (isFault(error)) return error;
+      throw error;
+    }
+  }
+
   /** Returns the session of a token that permits the request. Throws as `admit`. */
   async function permitted(token: string, params: Params): Promise<Session> {
-    const session = requireSession(await authenticate(token));
+    return permits(requireSession(await authenticate(token)), params);
+  }
+
+  /** Returns the session if it permits the request. Throws as `admit`. */
+  async function permits(session: Session, params: Params): Promise<Session> {
     const access = accessOf(route, session.rights);
     authorize(access, session);
     // No grants limit an admin.

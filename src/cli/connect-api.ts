@@ -27,6 +27,19 @@ export async function connectApi(context: Context): Promise<ApiClient> {
   return open(trusted);
 }
 
+/** Like `connectApi`. A login for which the key needs its passphrase throws `unauthenticated` in place of asking for it. */
+export const connectWithoutPassphrase = (context: Context): Promise<ApiClient> =>
+  connectApi({
+    ...context,
+    prompt: {
+      ...context.prompt,
+      secret: () =>
+        Promise.reject(
+          new Fault('unauthenticated', 'the key has a passphrase, and no session goes on', { hint: 'orch login' }),
+        ),
+    },
+  });
+
 /** Resolves the connection. A URL that a profile contains uses that profile's trust and key. */
 export const chooseConnection = async (context: Pick<Context, 'env' | 'globals'>): Promise<Connection> =>
   (await explainChoice(context)).connection;

@@ -27,7 +27,7 @@ const DESCRIPTION = `Manages a fleet of agents. Log in with \`POST ${API_BASE}/a
 then send the token as \`Authorization: Bearer TOKEN\`. Failures are problem documents (RFC 9457) with a stable \`code\`. \
 Times are Unix seconds (UTC) where they are integers and RFC 3339 where they are strings. A member that may be left out may \
 be null, which means the same. Every answer has an \`X-Request-Id\`. \
-Lists with a \`limit\` come in pages; the \`Link\` header names the next one. Lists without it are whole. Most answers of more than 1,024 characters are \
+Lists with a \`limit\` come in pages; the \`Link\` header names the next one. Lists without it are whole. The search of recordings has \`truncated\` instead. Most answers of more than 1,024 characters are \
 compressed for clients that accept gzip; those that may hold secrets are not. Requests with unknown members are refused; answers may \
 have further members, which a client has to ignore.`;
 

@@ -82,7 +82,7 @@ export const serviceOpenrc = defineResource<OpenrcBody, OpenrcHave>({
   keepsWithheld: true,
   explain: (_host, { name }, { command }, result) => {
     const [program] = command.argv;
-    if (result.end.how === 'exited' && DENIED.test(`${result.stderr}\n${result.stdout}`)) {
+    if (result.end.how === 'exited' && isDenied(program, `${result.stderr}\n${result.stdout}`)) {
       const message = `this user may not change the service ${name}; run the agent as root (${withLines(program, result, 2)})`;
       return { code: 'permission_denied', message };
     }
@@ -94,8 +94,9 @@ export const serviceOpenrc = defineResource<OpenrcBody, OpenrcHave>({
   },
 });
 
-/** What OpenRC says to users who may not change its services. */
-const DENIED = /superuser access required|: Permission denied$/im;
+/** Returns whether OpenRC says that the user may not change its services. A service that is started has messages of its own. */
+const isDenied = (program: string, said: string): boolean =>
+  /superuser access required/i.test(said) || (program === 'rc-update' && /: Permission denied$/im.test(said));
 
 const SENTENCES: Readonly<Record<string, string>> = {
   start: 'could not be started',

@@ -133,16 +133,23 @@ describe('an operator with grants', () => {
   it('does not see a rollout on machines of others as well', async () => {
     const { rollout_id } = await world.gives(
       'applyRollout',
-      { body: { selector: '*', modules: [], wait: false } },
+      { body: { selector: '*', modules: [], wait: false, waves: [1], soak_secs: 600 } },
       202,
     );
     const params = { rollout_id };
+    const open = async (call: Call = {}) => {
+      const { rollouts } = JSON.parse(await textFor('getFleet', call));
+      return rollouts.running + rollouts.paused + rollouts.halted;
+    };
+    expect(await open({ token: world.tokenOf('viewer') })).toBe(1);
+    expect(await open()).toBe(0);
     for (const id of ['getRollout', 'pauseRollout', 'cancelRollout', 'resumeRollout', 'retryRollout']) {
       expect([id, await codeOf(id, { params, ...(id === 'pauseRollout' && { body: {} }) })]).toEqual([
         id,
         '404 rollout_not_found',
       ]);
     }
+    await world.gives('cancelRollout', { params }, 202);
     await until(async () => {
       const { finished_at } = await world.gives('getRollout', { params }, 200);
       return finished_at !== null;

@@ -212,9 +212,6 @@ describe('the routes about the API itself', () => {
           protocol_version: 1,
           public_key: '0'.repeat(64),
           version: '0.1.0',
-          outdated_agents: 0,
-          rollouts: { running: 0, paused: 0, halted: 0 },
-          standings: { never_applied: 0, behind: 0, drifted: 0, in_sync: 0, on_trial: 0, unmanaged: 0 },
           reasons: [],
         }),
         openApi: () => {
@@ -232,9 +229,6 @@ describe('the routes about the API itself', () => {
         protocol_version: 1,
         public_key: '0'.repeat(64),
         version: '0.1.0',
-        outdated_agents: 0,
-        rollouts: { running: 0, paused: 0, halted: 0 },
-        standings: { never_applied: 0, behind: 0, drifted: 0, in_sync: 0, on_trial: 0, unmanaged: 0 },
         reasons: [],
       });
       expect(await get('/openapi.json')).toEqual(JSON.parse(JSON.stringify(document)));

@@ -1,6 +1,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { Rights } from '../../daemon/core/rights.js';
 import type { ApiServer } from '../../daemon/http/api-server.js';
 import type { Call } from '../../daemon/http/handler.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -50,6 +51,34 @@ async function startRevocable(handlers: NonNullable<Parameters<typeof startTiny>
     },
   };
 }
+
+describe('an answer without a stream to an operator with grants', () => {
+  const limited = new Rights('operator', [{ rights: ['apply'], selector: 'env=dev' }]);
+
+  it.each([
+    ['comes though its session has ended meanwhile', null, 200, undefined],
+    ['does not tell of a machine that has left the grants', 'not_granted', 403, 'not_granted'],
+  ] as const)('%s', async (_what, lost, status, code) => {
+    let isOver = false;
+    const api = await startTiny({
+      authenticate: async () => {
+        const session = await authenticate('operator');
+        return isOver || session === null ? null : { ...session, rights: limited };
+      },
+      handlers: {
+        run: async (call) => {
+          call.keepPermitted(async () => {
+            if (lost !== null) throw new Fault(lost, 'it has left');
+          });
+          isOver = true;
+          return answer;
+        },
+      },
+    });
+    const sent = await send(api, 'POST', '/api/v1/run');
+    expect([sent.status, sent.json?.code]).toEqual([status, code]);
+  });
+});
 
 describe('an answer that goes on', () => {
   it('is not silent while nothing happens, neither before its first line nor after it', async () => {

@@ -255,6 +255,7 @@ export const TINY = {
     method: 'POST',
     path: '/run',
     access: 'apply',
+    grants: 'filtered',
     body: closed({ name: optional(Type.String()) }),
     answers: { 200: Item, 202: Item },
     stream: Type.Union([

@@ -75,12 +75,15 @@ export class RolloutRights {
     for (const { node_id } of members) await this.options.planLimits.check(node_id, planned, rights);
   }
 
-  /** Throws as `require`, after one read for all agents. */
+  /** Throws as `require` for agents that are there, after one read for all. */
   private async requireStill(right: Right, rights: Rights, members: readonly Member[]): Promise<void> {
     if (!rights.isLimited) return;
     const held = new Set((await this.options.machines.all(rights, right)).map(({ nodeId }) => nodeId));
-    const lost = members.find(({ node_id }) => !held.has(node_id));
-    if (lost !== undefined) throw notGranted(right, lost.name ?? lost.node_id);
+    for (const { node_id, name } of members) {
+      if (held.has(node_id)) continue;
+      // The rollout tells of a removed agent itself.
+      if ((await this.options.machines.find(node_id)) !== null) throw notGranted(right, name ?? node_id);
+    }
   }
 
   private async require(right: Right, rights: Rights, members: readonly Member[]): Promise<void> {

@@ -98,9 +98,14 @@ export const timerKeeper: Keeper<SavedTimer> = {
 };
 
 /** Restores the links that start a unit at boot, which systemd can do only while no mask hides the unit. */
-async function restoreLinks(host: Host, { unit, enablement, isWanted }: SavedUnit, now: UnitNow): Promise<void> {
-  const wasWanted = isWanted ?? enablement === 'enabled';
-  if (now.enablement === 'enabled' && !wasWanted) await systemctl(host, 'disable', unit);
+async function restoreLinks(
+  host: Host,
+  { unit, enablement, isLoaded, isWanted }: SavedUnit,
+  now: UnitNow,
+): Promise<void> {
+  // "disable" also takes the links until the next boot, with which a unit in another state may have been started.
+  const wasOff = isWanted === false || enablement === 'disabled' || !isLoaded;
+  if (now.enablement === 'enabled' && wasOff) await systemctl(host, 'disable', unit);
   if (now.enablement === 'disabled' && isWanted === true) await systemctl(host, 'enable', unit);
 }
 
@@ -113,7 +118,8 @@ const problemOfLinks = ({ unit, isWanted }: SavedUnit): string | null =>
 function restoreEnablement(host: Host, { unit, enablement }: SavedUnit): Promise<string | null> {
   if (enablement === 'enabled') return systemctl(host, 'enable', unit);
   if (enablement === 'masked-runtime') return systemctl(host, 'mask', unit, '--runtime');
-  return enablement === 'disabled' ? systemctl(host, 'disable', unit) : Promise.resolve(null);
+  if (enablement === 'disabled') return systemctl(host, 'disable', unit);
+  return Promise.resolve(`whether it starts at boot is not ${JSON.stringify(enablement)} as before`);
 }
 
 type UnitNow = Omit<SavedUnit, 'unit' | 'file'>;

@@ -5,6 +5,7 @@ import type { FleetSummary } from '../../contract/fleet.js';
 import { CERTIFICATE_SOON_MS, type Status } from '../../contract/status.js';
 import { isFault } from '../../kernel/fault.js';
 import { DISCOVERY_PORT } from '../../kernel/ports.js';
+import { connectWithoutPassphrase } from '../connect-api.js';
 import type { Context } from '../context.js';
 import { defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
@@ -17,15 +18,14 @@ import { standingCounts } from '../render/standing.js';
 export const showStatus = defineCommand({
   examples: ['orch status'],
   detail: [
-    'Ends with 1 when the orchestrator says it is degraded. Agents and rollouts are counted for operators that are known to it;',
-    'its health needs no login.',
+    'Ends with 1 when the orchestrator says it is degraded. Its health needs no login. Agents and rollouts are counted for operators;',
+    'a key with a passphrase is not asked for it: "orch login" before shows them too.',
   ],
   access: 'public',
   run: async (context) => {
-    const api = await context.api();
-    const status = await api.call('getStatus', { signal: context.signal });
+    const api = await connectWithoutPassphrase(context);
+    const [status, fleet] = await both(api, context).finally(() => api.close());
     const healthy = status.status === 'ok';
-    const fleet = await countsOf(api, context);
     const outdated = fleet?.outdated_agents ?? 0;
     if (outdated > 0) {
       context.warn(
@@ -54,17 +54,23 @@ export const showStatus = defineCommand({
   },
 });
 
-/** Returns what the orchestrator counts for the operator, or null, with a note that says why not. */
-async function countsOf(
+/** Milliseconds to wait for the counts, for which the store has to answer. */
+const COUNTS_WITHIN_MS = 5_000;
+
+/** Returns the health, and what the orchestrator counts for the operator or null, with a note that says why not. */
+async function both(
   api: ApiClient,
   { note, signal }: Pick<Context, 'note' | 'signal'>,
-): Promise<FleetSummary | null> {
+): Promise<readonly [Status, FleetSummary | null]> {
+  const status = await api.call('getStatus', { signal });
+  const late = AbortSignal.timeout(COUNTS_WITHIN_MS);
   try {
-    return await api.call('getFleet', { signal });
+    return [status, await api.call('getFleet', { signal: AbortSignal.any([signal, late]) })];
   } catch (error) {
-    if (!isFault(error)) throw error;
-    note(`Agents and rollouts are not shown: ${error.message}`);
-    return null;
+    if (signal.aborted || (!late.aborted && !isFault(error))) throw error;
+    const reason = isFault(error) ? error.message : `no answer within ${COUNTS_WITHIN_MS / 1000} seconds`;
+    note(`Agents and rollouts are not shown: ${reason}`);
+    return [status, null];
   }
 }
 
