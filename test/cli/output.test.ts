@@ -109,6 +109,12 @@ describe('the pager', () => {
     expect(output).toContain('How orch ends');
   });
 
+  it('that nobody has chosen is not missed where there is none', async () => {
+    const { status, output } = await shown(['help', 'exit-codes'], { PATH: '/nowhere' });
+    expect(status).toBe(0);
+    expect(output).toMatch(/^How orch ends/);
+  });
+
   it('that is left early is no error', async () => {
     const { status, output } = await shown(['help', '--all'], { ORCH_PAGER: 'head -n 1' });
     expect(status).toBe(0);

@@ -243,6 +243,8 @@ export const uninstallAgent = defineCommand({
         ? 'Remove the agent of this machine with its identity, data, settings and program?'
         : 'Stop the agent of this machine and remove its service?',
     );
+    // Shows what was done, and is deleted with the program.
+    if (purge) await Promise.all([import('../render/pager.js'), import('../render/yaml.js')]);
     return uninstalledOutcome(await programs.service.uninstallAgent({ purge }));
   },
 });

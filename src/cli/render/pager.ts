@@ -1,5 +1,7 @@
 /** The pager of long output on a terminal. */
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import type { Env } from '../env.js';
 import type { OutputStream } from './streams.js';
@@ -18,6 +20,13 @@ export function choosePager(env: Env): Pager | null {
   const from = env.ORCH_PAGER !== undefined ? 'ORCH_PAGER' : env.PAGER ? 'PAGER' : null;
   const command = (from === null ? STANDARD : (env[from] ?? '')).trim();
   return command === '' || command === 'cat' ? null : { command, from };
+}
+
+/** Returns false if nobody has chosen the pager and this machine does not have it. */
+export function isThere({ command, from }: Pager, { PATH = '' }: Env): boolean {
+  if (from !== null) return true;
+  const [program = ''] = command.split(' ');
+  return PATH.split(delimiter).some((directory) => directory !== '' && existsSync(join(directory, program)));
 }
 
 /** Returns whether a text fits the terminal, with a line left for the prompt of the shell. */

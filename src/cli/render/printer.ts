@@ -96,9 +96,9 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
   /** Returns whether the pager has shown the text. */
   const paged = async (shown: string): Promise<boolean> => {
     if (globals.noPager || stdout.isTTY !== true || stdout.fd === undefined || env.TERM === 'dumb') return false;
-    const { choosePager, fits, page } = await import('./pager.js');
+    const { choosePager, fits, isThere, page } = await import('./pager.js');
     const pager = choosePager(env);
-    if (pager === null || fits(shown, stdout)) return false;
+    if (pager === null || fits(shown, stdout) || !isThere(pager, env)) return false;
     paging = true;
     try {
       if (await page(shown, pager, { env, fd: stdout.fd })) return true;
