@@ -111,7 +111,6 @@ function commandPage(entry: CommandEntry, command: Command): string {
     `# \`orch ${path}\``,
     `${prose(capitalized(summary))}.`,
     ...(examples.join('\n') === usageOf(path, command) ? [] : [block(examples.join('\n'))]),
-    '## Usage',
     block(usageOf(path, command)),
     ...(rows.length === 0 ? [] : [[`| ${head} | meaning |`, '|---|---|', ...rows].join('\n')]),
     ...(selecting.length === 0
