@@ -243,13 +243,14 @@ describeHosts('parts of files on a booted machine', () => {
     await run(`chown eve:eve /home/eve/.profile; chmod 600 /home/eve/.profile; echo x >${CONF}`);
     await eve.declare(
       setting({ path: '/home/eve/.profile', format: 'env', key: 'EDITOR', value: 'vi -e' }),
+      block({ path: '/home/eve/.profile', name: 'paths', content: 'b=2\n' }),
       line({ line: 'y' }),
     );
     expect(failures(await eve.apply())).toEqual({
       [`${CONF}: y`]: expect.stringMatching(/^permission_denied: cannot write \/etc\/app\/conf: /),
     });
     expect(await run(`cat /home/eve/.profile ${CONF}; stat -c '%U %a' /home/eve/.profile`)).toBe(
-      "a=1\nEDITOR='vi -e'\nx\neve 600",
+      "a=1\nEDITOR='vi -e'\n# BEGIN orch paths\nb=2\n# END orch paths\nx\neve 600",
     );
   });
 });
