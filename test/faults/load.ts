@@ -150,8 +150,21 @@ export class Load {
     this.ledger.noteStored(value);
     const call = { params: { name: SHARED }, body: { wait: false, canary: 1 } };
     const { fate, answer } = await this.ask('applyAssignment', call);
-    this.ledger.rollouts.push({ value, fate, id: fate === 'acknowledged' ? answer?.json.rollout_id : null });
-    await sleep(1_000);
+    const id = fate === 'acknowledged' ? answer?.json.rollout_id : null;
+    this.ledger.rollouts.push({ value, fate, id });
+    if (id === null) await sleep(1_000);
+    else await this.rolloutOver(id);
+  }
+
+  /** An agent gets the modules of the moment when its turn comes, so the next value must not be stored before. */
+  private async rolloutOver(rollout_id: string): Promise<void> {
+    while (!this.isStopped) {
+      const { fate, answer } = await this.ask('getRollout', { params: { rollout_id } });
+      const isOpen = ['running', 'paused', 'reverting'].includes(answer?.json?.state);
+      // A store that was put back may not know it.
+      if (answer !== null && fate !== 'unknown' && !isOpen) return;
+      await sleep(200);
+    }
   }
 
   private async apply(agent: AgentName): Promise<void> {
