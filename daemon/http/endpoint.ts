@@ -63,12 +63,12 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
       const outlets = outletsOf(exchange);
       const run = () => runHandler(exchange, input, outlets);
       const isOpen = outlets.lines !== null || outlets.events !== null;
-      const guard = isOpen ? guardOf(exchange, params) : null;
+      const guard = isLong ? guardOf(exchange, isOpen ? readmit : withhold, params) : null;
       const outcome = await once(exchange, input, run);
       guard?.stop();
-      const refused = guard?.ended ?? (isLong && !isOpen ? await withheld(exchange, params) : null);
+      const refused = guard?.ended ?? (isLong && !isOpen ? await faultOf(withhold(exchange, params)) : null);
       if (request.method === 'HEAD') outcome.rendered.pieces?.destroy();
-      else if (outcome.rendered.pieces) guardOf(exchange, params);
+      else if (outcome.rendered.pieces) guardOf(exchange, readmit, params);
       if (isGone(response)) outcome.rendered.pieces?.destroy();
       else await send(exchange, outlets, refused ? endedOutcome(refused, requestId) : outcome, compresses);
     },
@@ -87,20 +87,14 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
   }
 
   /**
-   * Returns the fault in place of an answer that would tell of machines which left the grants while it was awaited, or null. The
-   * work goes on all the same, so a session that has ended meanwhile withholds nothing: whoever logs in again would repeat it.
+   * Throws the fault in place of an answer that would tell of machines which left the grants while it was awaited. The work goes
+   * on all the same, so a session that has ended meanwhile ends nothing: whoever logs in again would repeat it.
    */
-  async function withheld(exchange: Exchange, params: Params): Promise<Fault | null> {
+  async function withhold(exchange: Exchange, params: Params): Promise<void> {
     const { session, token } = exchange;
-    if (!session?.rights.isLimited) return null;
-    try {
-      const { rights } = await permits((await authenticate(token ?? '')) ?? session, params);
-      await exchange.stillPermitted?.(rights);
-      return null;
-    } catch (error) {
-      if (isFault(error)) return error;
-      throw error;
-    }
+    if (!session?.rights.isLimited) return;
+    const { rights } = await permits((await authenticate(token ?? '')) ?? session, params);
+    await exchange.stillPermitted?.(rights);
   }
 
   /** Returns the session of a token that permits the request. Throws as `admit`. */
@@ -127,10 +121,14 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     await exchange.stillPermitted?.(rights);
   }
 
-  /** Returns a guard of the request's session, or null when it has no session that could end. */
-  function guardOf(exchange: Exchange, params: Params): SessionGuard | null {
+  /** Returns a guard of the request's session, or null when it has no session that could end. @param check throws what ends the answer */
+  function guardOf(
+    exchange: Exchange,
+    check: (exchange: Exchange, params: Params) => Promise<void>,
+    params: Params,
+  ): SessionGuard | null {
     const isSession = exchange.session !== null && exchange.session !== SCRAPER;
-    return isSession ? guardSession(exchange, exchange.response, () => readmit(exchange, params)) : null;
+    return isSession ? guardSession(exchange, exchange.response, () => check(exchange, params)) : null;
   }
 
   function outletsOf({ request: { method, headers }, response }: Exchange): StreamTargets {
@@ -170,6 +168,15 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
 }
 
 type Params = Readonly<Record<string, string>>;
+
+const faultOf = (work: Promise<void>): Promise<Fault | null> =>
+  work.then(
+    () => null,
+    (error) => {
+      if (isFault(error)) return error;
+      throw error;
+    },
+  );
 
 const NOTHING = Buffer.alloc(0);
 
