@@ -82,18 +82,9 @@ describe('access', () => {
       [
         "discover",
         "getOwnMetrics",
-        "uploadValueSet",
-        "previewValueSet",
-        "removeValueSet",
-        "createSecret",
-        "updateSecret",
-        "removeSecret",
-        "getSecretUsage",
         "listChannels",
         "getChannel",
         "listDeliveries",
-        "searchTerminals",
-        "verifyAudit",
       ]
     `);
     expect(idsOf('shared')).toMatchInlineSnapshot(`
@@ -117,6 +108,7 @@ describe('access', () => {
         "listMaintenanceWindows",
         "getMaintenanceWindow",
         "getAuditRetention",
+        "verifyAudit",
       ]
     `);
   });

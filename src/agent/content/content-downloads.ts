@@ -168,6 +168,8 @@ async function append(answer: IncomingMessage, { path, from, maxBytes }: Appendi
   };
   try {
     await pipeline(answer, bounded, createWriteStream(path, { mode: 0o600, flags: from === 0 ? 'w' : 'a' }));
+    // A cut before the first byte was read can look like an end; what has come stays.
+    if (!answer.complete) throw new Error('the connection was cut');
   } finally {
     // No later attempt can use it, and it takes the room of others.
     if (size > maxBytes) rmSync(path, { force: true });
