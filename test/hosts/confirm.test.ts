@@ -533,48 +533,6 @@ mkdir -p /etc/cron.d; echo '@daily root old' >/etc/cron.d/job; echo '@daily root
     await nothingIsLeft();
   });
 
-  it('is undone by an agent that is not root, in its own files', async () => {
-    await sh('useradd -m zoe; printf "a=1\\n" >/home/zoe/conf; chown zoe: /home/zoe/conf; chmod 640 /home/zoe/conf');
-    const { public_key: key } = await json<{ public_key: string }>('status');
-    const words = [
-      'orch',
-      'agent',
-      'connect',
-      `${control.address}:4747`,
-      '--orchestrator-key',
-      key,
-      '--hostname',
-      'zoe',
-    ];
-    const agent = await web.spawn(['runuser', '--login', 'zoe', '--command', words.join(' ')]);
-    try {
-      const waiting = async () => (await json<Agent[]>('agents', 'list')).find(({ status }) => status === 'pending');
-      await until(async () => (await waiting()) !== undefined, 'the agent of the user waits');
-      const id = (await waiting())?.node_id ?? '';
-      expect(await orch('agents', 'approve', id, '--name', 'zoe', '--yes')).toMatchObject({ status: 0 });
-      await until(
-        async () => (await json<Agent[]>('agents', 'list')).every(({ connected }) => connected),
-        'both agents are connected',
-      );
-      const before = await look('/home/zoe', '/home/zoe/conf', '/home/zoe/new');
-      await declare(
-        entry('line-unix', { path: '/home/zoe/conf', line: 'b=2' }),
-        entry('file-unix', { path: '/home/zoe/new', content: 'new\n' }),
-        entry('script', { program: 'sh', manages: 'a step', apply: 'grep -q b=2 ~/conf && exit 3', check: 'exit 1' }),
-      );
-      const tried = await orch(
-        ...['apply', 'zoe', '-f', '/root/site.orch.yaml', '--yes', '--confirm-within', '20s', '-o', 'json'],
-      );
-      const run = JSON.parse(tried.stdout) as RunResult;
-      expect([tried.status, run.status, failures(run)]).toEqual([7, 'rolled_back', ['apply ended with status 3']]);
-      expect(run.restored).toMatchObject({ restored: 2, not_restored: 1 });
-      expect(await look('/home/zoe', '/home/zoe/conf', '/home/zoe/new')).toBe(before);
-    } finally {
-      agent.kill();
-      await agent.ended;
-    }
-  });
-
   it('is undone from outside when the agent no longer starts', async () => {
     const path = '/etc/systemd/system/orch-agent.service';
     const before = await look(path);
