@@ -1,6 +1,5 @@
 /** `GET /fleet`: how many machines stand how, for whoever may read them. */
-import type { Agent } from '../src/contract/agents.js';
-import type { FleetSummary, fleetRoutes } from '../src/contract/fleet.js';
+import type { Agent, FleetSummary, fleetRoutes } from '../src/contract/agents.js';
 import type { RolloutRecord } from '../src/contract/rollouts.js';
 import { VERSION } from '../src/kernel/version.js';
 import type { Core } from './core/core.js';

@@ -57,7 +57,7 @@ async function requireOn(
   const isOwn = operator_id === operator.operator_id;
   const enough = [right, ...(isOwn ? [rightTo({ kind, operatorId: operator_id }, operator_id, 'write')] : [])];
   if (!rights.isLimited) {
-    // Whoever came here without grants has all of these rights, but for robots.
+    // Without grants only a robot can lack one of these rights.
     if (!enough.some((one) => rights.has(one))) throw notForRobots(operator.username, right);
     return;
   }

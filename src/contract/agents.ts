@@ -6,7 +6,7 @@ import { AGENT_STATUSES } from './agent-statuses.js';
 import { route } from './route.js';
 import { AgentName, limitOf, NEXT_PAGE, NodeId, NodeParams, PublicKey, Seconds, StringMap } from './shapes.js';
 import { STANDINGS } from './standing-names.js';
-import { standingMembers } from './standings.js';
+import { StandingCountsSchema, standingMembers } from './standings.js';
 
 export const AgentSchema = closed({
   node_id: NodeId,
@@ -94,6 +94,22 @@ export const AgentFactsSchema = closed({
   ),
 });
 export type AgentFactsAnswer = Type.Static<typeof AgentFactsSchema>;
+
+export const FleetSummarySchema = closed({
+  outdated_agents: Type.Integer({
+    description: 'Number of approved agents with another version than the orchestrator',
+  }),
+  rollouts: closed(
+    {
+      running: Type.Integer({ description: 'Rollouts that go on' }),
+      paused: Type.Integer({ description: 'Rollouts that an operator has paused' }),
+      halted: Type.Integer({ description: 'Rollouts that reached a bound' }),
+    },
+    { description: 'Number of rollouts in each state that has not ended; reverting ones count as running' },
+  ),
+  standings: { ...StandingCountsSchema, description: 'Number of approved agents of each standing' },
+});
+export type FleetSummary = Type.Static<typeof FleetSummarySchema>;
 
 export const AGENT_LIST_LIMIT = { standard: 1000, maximum: 1000 } as const;
 
@@ -290,5 +306,19 @@ export const tagRoutes = {
     params,
     answers: { 204: null },
     faults: ['agent_not_found', 'tag_not_found'],
+  }),
+} as const;
+
+export const fleetRoutes = {
+  getFleet: route({
+    id: 'getFleet',
+    summary: 'Number of agents by standing, of agents with another version, and of open rollouts',
+    tag: 'agents',
+    method: 'GET',
+    path: '/fleet',
+    access: 'read',
+    grants: 'filtered',
+    answers: { 200: FleetSummarySchema },
+    faults: [],
   }),
 } as const;

@@ -1,5 +1,5 @@
 /** All routes of the API by id. */
-import { agentRoutes, factRoutes, tagRoutes } from './agents.js';
+import { agentRoutes, factRoutes, fleetRoutes, tagRoutes } from './agents.js';
 import { assignmentRoutes } from './assignments.js';
 import { auditRoutes } from './audit.js';
 import { authRoutes } from './auth.js';
@@ -9,7 +9,6 @@ import { discoveryRoutes } from './discovery.js';
 import { driftExcuseRoutes } from './drift-excuses.js';
 import { enrolmentTokenRoutes } from './enrolment-tokens.js';
 import { fileRoutes } from './files.js';
-import { fleetRoutes } from './fleet.js';
 import { forwardRoutes } from './forward.js';
 import { maintenanceWindowRoutes } from './maintenance-windows.js';
 import { metricsRoutes } from './metrics.js';

@@ -1,7 +1,7 @@
 /** Rollouts: the commands of their life, the pace of an apply, and how both end. */
 import { EventEmitter } from 'node:events';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { FleetSummary } from '../../src/contract/fleet.js';
+import type { FleetSummary } from '../../src/contract/agents.js';
 import type { RolloutDetail } from '../../src/contract/rollouts.js';
 import { expectGolden, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {

@@ -2,8 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { AgentImpact } from '../../src/cli/commands/impact.js';
-import type { Agent } from '../../src/contract/agents.js';
-import type { FleetSummary } from '../../src/contract/fleet.js';
+import type { Agent, FleetSummary } from '../../src/contract/agents.js';
 import type { Module, ModuleRevision } from '../../src/contract/modules.js';
 import type { Operation } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';

@@ -3,8 +3,8 @@
 import type { TSchema } from 'typebox';
 import * as Type from 'typebox';
 import { findCommand } from '../../src/cli/find-command.js';
+import { FleetSummarySchema } from '../../src/contract/agents.js';
 import { CONTRACT, type RouteId } from '../../src/contract/contract.js';
-import { FleetSummarySchema } from '../../src/contract/fleet.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { StatusSchema } from '../../src/contract/status.js';
 import { closed } from '../../src/kernel/schema.js';

@@ -1,7 +1,7 @@
 /** `orch status` and `orch discover`: the orchestrator's health, and the packets that announce it. */
 
 import type { ApiClient } from '../../client/api-client.js';
-import type { FleetSummary } from '../../contract/fleet.js';
+import type { FleetSummary } from '../../contract/agents.js';
 import { CERTIFICATE_SOON_MS, type Status } from '../../contract/status.js';
 import { isFault } from '../../kernel/fault.js';
 import { DISCOVERY_PORT } from '../../kernel/ports.js';

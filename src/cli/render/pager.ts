@@ -22,7 +22,7 @@ export function choosePager(env: Env): Pager | null {
   return command === '' || command === 'cat' ? null : { command, from };
 }
 
-/** Returns false if nobody has chosen the pager and this machine does not have it. */
+/** Returns false if the pager is the default one and is not installed. */
 export function isThere({ command, from }: Pager, { PATH = '' }: Env): boolean {
   if (from !== null) return true;
   const [program = ''] = command.split(' ');
