@@ -200,6 +200,22 @@ const SAME_ELEMENTS: Given = {
   content: 'values: []',
 };
 
+/** One for each stage that accepts or refuses, because the few that are drawn may lack one. */
+const webOf = (entry: object, content = 'values: []'): Given => ({
+  modules: [
+    { name: 'web', supports: [{ platform: 'linux' }], inputs: INPUTS, templates: TEMPLATES, resources: [entry] },
+  ],
+  words: [],
+  content,
+});
+const GIVEN = 'values: [{when: {}, set: {web: {needed: given}}}]';
+const STAGES: readonly Given[] = [
+  webOf(resource('/needed', print('inputs.needed')), GIVEN),
+  webOf(resource('/needed', print('inputs.needed'))),
+  webOf(resource('/gone', print('inputs.missing')), GIVEN),
+  webOf(resource('/plain', 'text'), `values: [${NO_SET}]`),
+];
+
 /** Resources and warnings, or the mistakes of the stage that refuses. */
 interface Verdict {
   readonly code: string;
@@ -317,7 +333,10 @@ it('gives the same resources, warnings and mistakes', { timeout: 300_000 }, asyn
       seen.add(local.code);
       expect(local).toEqual(await serverVerdict(bench, agent, one));
     }),
-    { numRuns: drawn(100), examples: [[SAME_ELEMENTS, 0]] },
+    {
+      numRuns: drawn(100) + STAGES.length,
+      examples: [SAME_ELEMENTS, ...STAGES].map((one): [Given, number] => [one, 0]),
+    },
   );
   // Each stage has accepted and refused something.
   expect([...seen]).toEqual(expect.arrayContaining(['', 'invalid_module', 'invalid_values', 'input_missing']));
