@@ -105,7 +105,7 @@ export function authorize(access: Access, session: Caller | null): void {
   const isNamed = NAMED_RIGHTS.has(access);
   if (access === 'admin' ? role !== 'admin' : isNamed && !rights.permits(access)) {
     throw new Fault('admin_required', `${username} has the role ${role}, and this needs an admin`, {
-      hint: `ask an admin to do it${isNamed ? `, or for the role operator with a grant of ${access}` : ''}`,
+      hint: isNamed ? 'ask an admin to do it, or to permit it to you' : 'ask an admin to do it',
     });
   }
   if (access === 'admin') return;
@@ -113,9 +113,13 @@ export function authorize(access: Access, session: Caller | null): void {
     throw notForRobots(username, access);
   }
   if (!rights.permits(access)) {
-    const may = role === 'viewer' ? 'may only look' : `does not have the right ${access}`;
+    // Viewers are in every fleet, and most fleets know no roles between viewer and operator.
+    const [may, wanted] =
+      role === 'viewer'
+        ? ['may only look', 'another role']
+        : [`does not have the right ${access}`, `the role ${rolesWith(access).at(-1)}`];
     throw new Fault('role_forbidden', `${username} has the role ${role}, which ${may}`, {
-      hint: `ask an admin to give you the role ${rolesWith(access).at(-1)}`,
+      hint: `ask an admin to give you ${wanted}`,
     });
   }
   if (!rights.has(access)) throw notGranted(access, null);

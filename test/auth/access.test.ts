@@ -72,6 +72,12 @@ describe('access', () => {
         hint: 'ask an admin to give you the role deployer',
       }),
     );
+    expect(() => authorize('apply', sessionOf('viewer'))).toThrow(
+      expect.objectContaining({
+        message: 'alice has the role viewer, which may only look',
+        hint: 'ask an admin to give you another role',
+      }),
+    );
   });
 
   it('of operators with grants is decided for every route', () => {

@@ -93,7 +93,7 @@ const TOKEN_COLUMNS: readonly Column[] = [
   { title: 'USES LEFT', right: true },
   { title: 'APPROVES' },
   { title: 'TAGS' },
-  { title: 'EPHEMERAL', spare: 3 },
+  { title: 'REMOVES AFTER', spare: 3 },
   { title: 'BY', spare: 1 },
   { title: 'LAST USED', spare: 2 },
 ];

@@ -42,7 +42,7 @@ export function optionSummary({ summary, choices, many }: Option<unknown>): stri
 /** Returns a sentence about the required role; null if each operator may run the command. */
 export function accessOf({ access }: Command): string | null {
   if (access === 'admin') return 'Needs the role admin.';
-  if (access === 'enroll') return 'Needs the role admin, or a grant that names "enroll".';
+  if (access === 'enroll') return 'Needs the role admin, or a permission for it.';
   return access === 'operator' ? 'Not for viewers.' : null;
 }
 
