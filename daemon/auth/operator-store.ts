@@ -186,10 +186,9 @@ export async function markEndTold(db: Queryable, operatorId: string, expiry_told
   await db.updateTable('operators').set({ expiry_told }).where('operator_id', '=', operatorId).execute();
 }
 
-/** Stores when a robot was used last; does nothing for people. */
+/** Stores when a robot was used last. */
 export async function touchRobot(db: Queryable, operatorId: string, last_used_at: number): Promise<void> {
-  const query = db.updateTable('operators').set({ last_used_at }).where('operator_id', '=', operatorId);
-  await query.where('robot', '=', 1).execute();
+  await db.updateTable('operators').set({ last_used_at }).where('operator_id', '=', operatorId).execute();
 }
 
 export const isRole = (text: string): text is Role => ROLES.some((role) => role === text);

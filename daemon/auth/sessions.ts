@@ -70,7 +70,7 @@ export class Sessions {
   async issue(tx: Transaction<Database>, operator: OperatorRow, address: string | null): Promise<IssuedToken> {
     const { row, issued } = this.newSession(operator, address);
     await insertSession(tx, row);
-    await touchRobot(tx, operator.operator_id, row.last_used_at);
+    if (operator.robot === 1) await touchRobot(tx, operator.operator_id, row.last_used_at);
     await deleteOldestSessions(tx, operator.operator_id);
     return issued;
   }
@@ -161,13 +161,14 @@ export class Sessions {
   private touch(known: KnownSession): void {
     const { clock, uow, logger } = this.options;
     const { token_hash, operator_id } = known.row;
+    const isRobot = known.session.operator.robot === true;
     const now = clock.now();
     if (Math.abs(now - known.lastUsedAt) < TOUCH_MS || this.touching.has(token_hash)) return;
     this.touching.add(token_hash);
     uow
       .write(async (tx) => {
         await touchSession(tx, token_hash, now);
-        await touchRobot(tx, operator_id, now);
+        if (isRobot) await touchRobot(tx, operator_id, now);
       })
       .then(() => {
         known.lastUsedAt = now;

@@ -84,6 +84,8 @@ interface StatusChange {
 
 export class AgentService {
   private readonly options: AgentServiceOptions;
+  /** The JSON of standings. */
+  private readonly texts = new WeakMap<ReturnType<StandingOf>, string>();
 
   constructor(options: AgentServiceOptions) {
     this.options = options;
@@ -246,10 +248,19 @@ export class AgentService {
     await connections.revoked(nodeId as NodeId);
   }
 
+  /** Returns the JSON of the members about a standing. Most are asked for many times before they change. */
+  private textOf(standing: ReturnType<StandingOf>): string {
+    const known = this.texts.get(standing);
+    if (known !== undefined) return known;
+    const text = JSON.stringify(standing);
+    this.texts.set(standing, text);
+    return text;
+  }
+
   /** Returns the JSON of an agent. */
   private present({ node_id, ephemeral_secs, head, tail, tags }: ShownAgent): string {
     const isConnected = this.options.registry.has(node_id as NodeId);
-    const standing = JSON.stringify(this.options.standingOf(node_id));
+    const standing = this.textOf(this.options.standingOf(node_id));
     const contest = this.options.contests.shown(node_id);
     const ephemeral = ephemeral_secs === null ? '' : `,"ephemeral_secs":${ephemeral_secs}`;
     const end = contest === null ? '}' : `,"contest":${JSON.stringify(contest)}}`;

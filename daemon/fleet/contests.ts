@@ -69,7 +69,8 @@ export class Contests {
 
   /** Returns the contest of an agent as the API shows it, or null. */
   shown(nodeId: string): NonNullable<Agent['contest']> | null {
-    const machines = this.machines.get(nodeId) ?? [];
+    const machines = this.machines.get(nodeId);
+    if (machines === undefined) return null;
     const open = machines.filter(({ decision }) => decision === 'open');
     if (open.length === 0) return null;
     const connected = this.options.registry.get(nodeId as NodeId)?.machine ?? null;

@@ -103,6 +103,7 @@ export class Standings {
   private readonly rows = new Map<string, StandingRow>();
   /** Trials of agents, as last evaluated. */
   private readonly trials = new Map<string, Trial>();
+  private readonly shown = new WeakMap<StandingRow, ShownStanding>();
   private readonly marked = new Set<string>();
   private isAllMarked = false;
   private isStopped = false;
@@ -143,20 +144,16 @@ export class Standings {
     this.listener = listener;
   }
 
-  /** Returns the members of an agent that the API shows. */
+  /** Returns the members of an agent that the API shows: the same object as long as nothing of it changes. */
   of(nodeId: string): ShownStanding {
     const row = this.rows.get(nodeId);
     if (row === undefined) return UNKNOWN;
-    const { standing, since, reason, stopped_at, stopped_reason } = row;
-    const code = STOP_CODES.find((known) => known === row.stopped_code);
-    const isStopped = code !== undefined && stopped_at !== null;
-    return {
-      standing,
-      standing_since: toSeconds(since),
-      standing_reason: reason,
-      trial: standing === 'on_trial' ? (this.trials.get(nodeId) ?? null) : null,
-      automation_stopped: isStopped ? { code, message: stopped_reason ?? '', since: toSeconds(stopped_at) } : null,
-    };
+    if (row.standing === 'on_trial') return shownOf(row, this.trials.get(nodeId) ?? null);
+    const known = this.shown.get(row);
+    if (known !== undefined) return known;
+    const shown = shownOf(row, null);
+    this.shown.set(row, shown);
+    return shown;
   }
 
   counts(): StandingCounts {
@@ -334,4 +331,17 @@ export class Standings {
     };
     return { agent, evaluation, row, before };
   }
+}
+
+function shownOf(row: StandingRow, trial: Trial | null): ShownStanding {
+  const { standing, since, reason, stopped_at, stopped_reason } = row;
+  const code = STOP_CODES.find((known) => known === row.stopped_code);
+  const isStopped = code !== undefined && stopped_at !== null;
+  return {
+    standing,
+    standing_since: toSeconds(since),
+    standing_reason: reason,
+    trial,
+    automation_stopped: isStopped ? { code, message: stopped_reason ?? '', since: toSeconds(stopped_at) } : null,
+  };
 }

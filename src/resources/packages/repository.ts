@@ -117,8 +117,11 @@ export function defineRepository<B extends RepositoryBody>(
       return {
         action: own?.action === 'create' ? 'create' : 'update',
         changes: [
-          ...keyChanges(key?.changes ?? [], manager.keyFileOf(want)),
-          ...spare.map(({ path }) => ({ field: 'key', before: path, after: null })),
+          ...keyChanges(
+            key?.changes ?? [],
+            manager.keyFileOf(want),
+            spare.map(({ path }) => path),
+          ),
           ...(own?.changes ?? []),
         ],
         ...(own?.text ? { text: own.text } : {}),
@@ -162,17 +165,25 @@ function keyPlan(
   return fileUnix.plan(key, have ?? LAST, { ...context, cleared: [] });
 }
 
-/** Names the changes of a key apart from those of the file that defines the repository. */
-function keyChanges(changes: readonly FieldChange[], path: string): readonly FieldChange[] {
+/**
+ * Names the changes of a key apart from those of the file that defines the repository. A new key takes the place of a spare one.
+ * @param path file of the key
+ * @param spare files of keys that are removed
+ */
+function keyChanges(changes: readonly FieldChange[], path: string, spare: readonly string[]): readonly FieldChange[] {
   const isNew = changes.length > 0 && changes.every(({ before }) => before === null);
+  const [earlier = null, ...others] = isNew ? spare : [null, ...spare];
   const named = changes.map(({ field, before, after }) =>
     field === 'content'
-      ? { field: 'key', before: before ?? (isNew ? null : 'another key'), after: after ?? path }
+      ? { field: 'key', before: before ?? (isNew ? earlier : 'another key'), after: after ?? path }
       : { field: `key_${field}`, before, after },
   );
-  return isNew && !named.some(({ field }) => field === 'key')
-    ? [{ field: 'key', before: null, after: path }, ...named]
-    : named;
+  const isNamed = !isNew || named.some(({ field }) => field === 'key');
+  return [
+    ...(isNamed ? [] : [{ field: 'key', before: earlier, after: path }]),
+    ...named,
+    ...others.map((gone) => ({ field: 'key', before: gone, after: null })),
+  ];
 }
 
 interface Reading<B extends RepositoryBody> {

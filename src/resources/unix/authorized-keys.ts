@@ -1,5 +1,6 @@
 /** Public keys that may log in as a user: their lines, the file with them in the user's home, and when sshd trusts it. */
 import type { CommandRefusal } from '../command.js';
+import { checkTextFile } from '../edits/text-file.js';
 import type { Metadata, ObserveRequest, PathFact, Step } from '../host.js';
 import { problemOfUnixPath } from './unix-path.js';
 
@@ -106,8 +107,8 @@ export function readKeys({ home, facts }: KeyPlaces, owner: Owner): KeysRead {
     return { code: 'parent_missing', message: `the home directory ${home} of ${owner.name} does not exist` };
   }
   if (file?.type !== 'file') return { text: '' };
-  if (file.content.kind === 'text') return { text: file.content.text };
-  return { code: 'wrong_type', message: `${keyFile(home)} is no text that orch can change` };
+  const refusal = checkTextFile(keyFile(home), file);
+  return refusal ?? { text: file.content.kind === 'text' ? file.content.text : '' };
 }
 
 const OTHERS = 0o022;
