@@ -70,6 +70,11 @@ export interface FieldsView {
 export interface LinesView {
   readonly kind: 'lines';
   readonly lines: readonly Line[];
+  /**
+   * Columns by which the rest of a line that a terminal is too narrow for is indented. Absent for lines that are written as they
+   * are, such as commands to copy and contents.
+   */
+  readonly hang?: number;
 }
 
 /** Views separated by empty lines. */
@@ -87,13 +92,19 @@ interface HeadedView {
 
 export type View = TableView | FieldsView | LinesView | StackView | HeadedView;
 
+/** Columns by which the rest of a sentence is indented. */
+export const HANG = 2;
+
 export const styled = (style: Style, text: string): Span => ({ text, style });
 /** Lists whose length depends on data use the `…Of` forms, because a call takes at most about 125,000 arguments. */
 export const linesOf = (all: readonly Line[]): LinesView => ({ kind: 'lines', lines: all });
+/** Sentences, which are wrapped at the width of a terminal. */
+export const proseOf = (all: readonly Line[], hang = HANG): LinesView => ({ kind: 'lines', lines: all, hang });
 export const fieldsOf = (all: FieldsView['fields']): FieldsView => ({ kind: 'fields', fields: all });
 export const stackOf = (views: readonly View[]): StackView => ({ kind: 'stack', views });
 
-export const lines = (...all: readonly Line[]): LinesView => linesOf(all);
+/** Sentences, as `proseOf` gives them. */
+export const lines = (...all: readonly Line[]): LinesView => proseOf(all);
 export const fields = (...all: FieldsView['fields']): FieldsView => fieldsOf(all);
 export const stack = (...views: readonly View[]): StackView => stackOf(views);
 

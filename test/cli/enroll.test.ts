@@ -128,7 +128,7 @@ describe('orch enroll create', () => {
     await golden('enroll-create-install', ['enroll', 'create'], 0);
     const { curl, wget } = JSON.parse((await run(['enroll', 'create', '-o', 'json'])).stdout);
     expect(curl).toBe(
-      `echo 'header = "Authorization: Bearer ${TOKEN}"' | curl -fsSk --config - --pinnedpubkey '${pin}' https://orch.home:4747/install.sh | sh`,
+      `echo 'header = "Authorization: Bearer ${TOKEN}"' | (curl -fsSk --config - --pinnedpubkey '${pin}' https://orch.home:4747/install.sh || echo 'echo "orch: nothing was installed, because the token has ended or another key answered" >&2; exit 1') | sh`,
     );
     expect(wget).toContain(`--pinnedpubkey '${pin}'`);
   });

@@ -107,7 +107,8 @@ describe('values of a run of its own', () => {
 
   it('are refused beside a saved plan, without a file, and when there are too many', async () => {
     const plan = home.file('none.orchplan');
-    expect((await run(['apply', plan, ...GIVEN, '--yes'])).stderr).toContain('so it stands alone');
+    const beside = await run(['apply', plan, ...GIVEN, '--yes']);
+    expect(beside.stderr.replace(/\n */g, ' ')).toContain('so it stands alone');
     const away = await run(['plan', 'web-01', '--values', home.file('away.values.yaml')]);
     expect(away.stderr).toContain('away.values.yaml does not exist');
     const many = Array.from({ length: 101 }, (_, at) => ['--set', `a:b${at}=1`]).flat();

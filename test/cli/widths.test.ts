@@ -42,6 +42,32 @@ describe.each([40, 60, 80, 200])('on a terminal of %d columns', (columns) => {
   });
 });
 
+/** Commands that print fields, sentences and errors, without a word that is longer than 40 columns. */
+const PROSE = [
+  'operator show ada',
+  'agents show web-01',
+  `rollouts show ${ulid(8)}`,
+  'agents show nobody-has-a-name-like-this-one-in-the-whole-fleet',
+  'apply web-01 --to 5m --values x.yaml',
+  'status',
+  'doctor',
+];
+
+describe.each([60, 80])('on a terminal of %d columns', (columns) => {
+  it.each(PROSE)('orch %s wraps what it says between words', async (words) => {
+    const ran = await run(words, columns);
+    const piped = await run(words);
+    const all = (text: string) => text.split('\n').filter((line) => line.trim() !== '');
+    const tooLong = [...all(ran.stdout), ...all(ran.stderr)].filter((line) => widthOf(line) > columns);
+    // A single word that is longer than the rest of its line stays whole.
+    expect(tooLong.filter((line) => line.trim().split(/ +/).length > 3)).toEqual([]);
+    expect(all(piped.stdout + piped.stderr).length).toBeGreaterThan(0);
+    const plain = (text: string) => text.replace(/\s+/g, ' ').trim();
+    expect(plain(ran.stdout)).toBe(plain(piped.stdout));
+    expect(plain(ran.stderr)).toBe(plain(piped.stderr));
+  });
+});
+
 describe('a pipe', () => {
   it.each(TABLES)('gets orch %s uncut', async (words) => {
     const { stdout } = await run(words);

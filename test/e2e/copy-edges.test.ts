@@ -237,7 +237,7 @@ it.each(
   expect((pty.lines[line] ?? '').length).toBeLessThan(cols);
   expect(await pty.ended()).toBe(0);
   const text = pty.lines.join('');
-  expect(text).toMatch(new RegExp(`${NODE_NAME}: 1 file, 96\\.0 MiB, SHA-256 [0-9a-f]{64}`));
+  expect(text).toMatch(new RegExp(`${NODE_NAME}: 1 file, 96\\.0 MiB, SHA-256\\s+[0-9a-f]{64}`));
   // Nothing of the live line is left.
   expect(text).not.toContain('/s');
 });

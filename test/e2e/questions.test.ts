@@ -127,7 +127,7 @@ describe('a question', () => {
     const status = typedAhead(['status', '--url', ready.api_url], 'y\r', env);
     await status.shows(/Is it the right one\? \(y\/N\)/);
     status.write('n\r');
-    await status.shows(/was not accepted, so nothing was sent/);
+    await status.shows(/was not accepted,\s+so\s+nothing\s+was\s+sent/);
     expect(await status.ended()).toBe(64);
     const agent = typedAhead(['agent', 'connect', ready.agent_address, '--data-dir', sandbox.path('third')], 'y\r');
     await agent.shows(/\? \(y\/N\)/);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { pinOf } from '../../daemon/fleet/own-pin.js';
+import { linesFor } from '../../src/cli/commands/enroll.js';
 import type { CreatedEnrolmentToken, NewEnrolmentToken } from '../../src/contract/enrolment-tokens.js';
 import { FILE_PART_BYTES } from '../../src/contract/files.js';
 import { Fleet, OPERATOR } from '../support/fleet.js';
@@ -247,32 +248,45 @@ describe.runIf(has('curl', '--version') && has('wget', '--version'))('the pasted
       child.on('close', (status) => resolve({ status, stdout, stderr }));
     });
 
-  const lineOf = {
-    curl: (token: string, place: string, pin: string) =>
-      `echo 'header = "Authorization: Bearer ${token}"' | curl -fsSk --config - --pinnedpubkey '${pin}' https://${place}/install.sh`,
-    wget: (token: string, place: string, pin: string) =>
-      `echo https://orch:${token}@${place}/install.sh | wget -qO- --auth-no-challenge --no-check-certificate --pinnedpubkey '${pin}' -i -`,
+  /** Returns the line that `orch enroll create` prints, with `cat` in place of the shell that would run what comes. */
+  const lineOf = (program: 'curl' | 'wget', { token, place, pin }: Record<'token' | 'place' | 'pin', string>) => {
+    const line = linesFor({ token, install: { pin, cpus: ['x64'] } }, place)[program] ?? '';
+    expect(line).toMatch(/ \| sh$/);
+    return line.replace(/sh$/, 'cat');
   };
 
   it.each(['curl', 'wget'] as const)('of %s gets the installer from the pinned key alone', async (program) => {
     const { fleet, port, token } = await start();
     const { token: text } = await token();
     const place = `127.0.0.1:${port}`;
-    const right = await run(lineOf[program](text, place, pinOf(fleet.identity.publicKey)));
+    const right = await run(lineOf(program, { token: text, place, pin: pinOf(fleet.identity.publicKey) }));
     expect(right).toMatchObject({ status: 0, stdout: expect.stringMatching(/^#!\/bin\/sh/) });
     expect(right.stderr).not.toContain(text);
     const script = join(temporaryDirectory(), 'install.sh');
     writeFileSync(script, right.stdout);
     expect(await run(`sh -n '${script}'`)).toEqual({ status: 0, stdout: '', stderr: '' });
-    const wrong = await run(lineOf[program](text, place, WRONG));
-    expect([wrong.status, wrong.stdout]).toEqual([program === 'curl' ? 90 : 5, '']);
+    const wrong = await run(lineOf(program, { token: text, place, pin: WRONG }));
+    expect(wrong.stdout).toMatch(/^echo "orch: nothing was installed, .*exit 1\n$/);
     expect(wrong.stderr).toContain('does not match pinned public key');
+  });
+
+  it.each(['curl', 'wget'] as const)('of %s says so when the token has ended, and fails', async (program) => {
+    const { fleet, port, token } = await start();
+    const ended = `${(await token()).token.slice(0, -1)}!`;
+    const line = lineOf(program, { token: ended, place: `127.0.0.1:${port}`, pin: pinOf(fleet.identity.publicKey) });
+    const { status, stderr, stdout } = await run(line.replace(/cat$/, 'sh'));
+    expect([status, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('orch: nothing was installed, because the token has ended or another key answered\n');
   });
 
   it('does nothing when the download was cut anywhere', async () => {
     const { fleet, port, token } = await start();
     const { stdout } = await run(
-      lineOf.curl((await token()).token, `127.0.0.1:${port}`, pinOf(fleet.identity.publicKey)),
+      lineOf('curl', {
+        token: (await token()).token,
+        place: `127.0.0.1:${port}`,
+        pin: pinOf(fleet.identity.publicKey),
+      }),
     );
     const file = join(temporaryDirectory(), 'cut');
     for (const end of [

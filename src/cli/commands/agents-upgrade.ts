@@ -14,7 +14,18 @@ import { requireSelection, selectAgents, selectionOptions } from '../nodes/choos
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
 import { visitAgents } from '../nodes/visit-agents.js';
 import { flag, integer, text } from '../options.js';
-import { headed, type Line, lines, linesOf, type Span, stack, styled, type TableView, type View } from '../outcome.js';
+import {
+  headed,
+  type Line,
+  lines,
+  linesOf,
+  proseOf,
+  type Span,
+  stack,
+  styled,
+  type TableView,
+  type View,
+} from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
 
 /** Agents that are upgraded at a time, each of which downloads a release. */
@@ -100,7 +111,7 @@ interface Request {
 async function confirm(context: Context, { agents, version, force }: Request): Promise<void> {
   if (context.globals.yes) return;
   await context.present(
-    linesOf(
+    proseOf(
       agents.map(
         (agent): Line => [
           `  ${agentName(agent)}  ${agent.agent_version} -> ${version}`,
@@ -236,7 +247,7 @@ const headOf = (reason: string): string => reason.split(LOG, 1)[0] ?? reason;
 
 /** Returns a line for each agent that was not upgraded. A column of the table would not fit a terminal. */
 const reasonsOf = (results: readonly UpgradedAgent[]): View =>
-  linesOf(results.flatMap(({ agent, reason }) => (reason === null ? [] : [`${agentName(agent)}: ${headOf(reason)}`])));
+  proseOf(results.flatMap(({ agent, reason }) => (reason === null ? [] : [`${agentName(agent)}: ${headOf(reason)}`])));
 
 /** Returns the logs of new agents that did not work. */
 const logsOf = (results: readonly UpgradedAgent[]): readonly View[] =>

@@ -15,7 +15,7 @@ import { approve, approvedLine, approveOne, presentPending } from '../nodes/appr
 import { isSelection, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { nodeArgument, optionalNodeArgument, pickAgent, resolveNode } from '../nodes/resolve-node.js';
 import { flag, text } from '../options.js';
-import { type Column, type Line, lines, linesOf, type Outcome, type View } from '../outcome.js';
+import { type Column, type Line, lines, linesOf, type Outcome, proseOf, type View } from '../outcome.js';
 import { parseTag } from '../tag-arguments.js';
 import { watchList, watchOption } from '../watch-list.js';
 
@@ -216,7 +216,7 @@ async function consentToAll(context: Context, verb: string, agents: readonly Age
 }
 
 const changedLines = (agents: readonly Agent[], lineOf: (agent: Agent) => string): View =>
-  linesOf(agents.length === 0 ? ['No agent is selected.'] : agents.map(lineOf));
+  proseOf(agents.length === 0 ? ['No agent is selected.'] : agents.map(lineOf));
 
 /** `orch agents tag`. */
 export const tagAgent = defineCommand({
@@ -349,7 +349,7 @@ async function approveAll(context: Context, api: ApiClient, agents: readonly Age
   return {
     body: approved,
     names: approved.map(agentHandle),
-    view: linesOf(pending.length === 0 ? ['No agent is waiting for approval.'] : [...rows, total(approved, pending)]),
+    view: proseOf(pending.length === 0 ? ['No agent is waiting for approval.'] : [...rows, total(approved, pending)]),
   };
 }
 

@@ -10,7 +10,7 @@ import { argument, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count, type TimeCell, timeCells } from '../format.js';
 import { flag, integer, requiredText, text } from '../options.js';
-import { type Column, type Line, lines, linesOf, type Outcome, type Span, styled, type TableView } from '../outcome.js';
+import { type Column, type Line, lines, type Outcome, proseOf, type Span, styled, type TableView } from '../outcome.js';
 import { parseWhen } from '../parse-time.js';
 
 export const auditOptions = {
@@ -110,7 +110,7 @@ export const verifyLog = defineCommand({
     const api = await context.api();
     const body = await api.call('verifyAudit', { query: { since: since ?? null }, signal: context.signal });
     const names = body.intact && body.checkpoint ? [body.checkpoint.text] : [];
-    return { body, names, view: linesOf(report(body)), exitStatus: body.intact ? EXIT.done : EXIT.error };
+    return { body, names, view: proseOf(report(body)), exitStatus: body.intact ? EXIT.done : EXIT.error };
   },
 });
 

@@ -5,7 +5,7 @@ import { defineCommand } from '../define-command.js';
 import { examineOperator } from '../doctor/operator.js';
 import { examineOrchestrator } from '../doctor/orchestrator.js';
 import { EXIT } from '../exit-status.js';
-import { type Line, lines, linesOf, type Style, stack, styled, textLines } from '../outcome.js';
+import { type Line, lines, proseOf, type Style, stack, styled, textLines, type View } from '../outcome.js';
 
 /** `orch doctor`. */
 export const examineSetup = defineCommand({
@@ -29,7 +29,7 @@ export const examineSetup = defineCommand({
     return {
       body: checks,
       names: problems.map(({ name }) => name),
-      view: stack(linesOf(checkLines(checks)), lines(summaryOf(checks))),
+      view: stack(checksView(checks), lines(summaryOf(checks))),
       exitStatus: problems.length === 0 ? EXIT.done : EXIT.error,
     };
   },
@@ -38,19 +38,25 @@ export const examineSetup = defineCommand({
 const STYLES: Readonly<Record<CheckState, Style>> = { ok: 'good', note: 'dim', warning: 'warn', problem: 'bad' };
 
 /** Returns a line for each check: state, name and finding in columns; and its fix below it. */
-function checkLines(checks: readonly DoctorCheck[]): readonly Line[] {
+function checksView(checks: readonly DoctorCheck[]): View {
   const width = Math.max(...checks.map(({ name }) => name.length));
   const first = Math.max(...CHECK_STATES.map((state) => state.length));
   const indent = ' '.repeat(first + width + 4);
-  return checks.flatMap(({ name, state, found, fix }): readonly Line[] => {
+  const all = checks.flatMap(({ name, state, found, fix }): readonly Line[] => {
     const [head = '', ...rest] = textLines(found);
     const fixes = fix === null ? [] : textLines(fix);
+    // A note names nothing that is broken.
+    const word = state === 'note' ? 'hint: ' : 'fix: ';
     return [
       [styled(STYLES[state], state.padEnd(first)), `  ${name.padEnd(width)}  `, head].flat(),
       ...rest.map((line) => [indent, line].flat()),
-      ...fixes.map((line, index) => [`${indent}${index === 0 ? 'fix: ' : '     '}`, styled('strong', String(line))]),
+      ...fixes.map((line, index) => [
+        `${indent}${index === 0 ? word : ' '.repeat(word.length)}`,
+        styled('strong', String(line)),
+      ]),
     ];
   });
+  return proseOf(all, indent.length);
 }
 
 function summaryOf(checks: readonly DoctorCheck[]): string {

@@ -11,7 +11,7 @@ import type { Context } from '../context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { count, formatDuration, formatTags, formatTime, textOrNone, timeCells } from '../format.js';
 import { flag, integer, list, text } from '../options.js';
-import { type Column, lines, type Span, stack, styled, type TableView, type View } from '../outcome.js';
+import { type Column, lines, linesOf, type Span, stack, styled, type TableView, type View } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { parseTag } from '../tag-arguments.js';
@@ -147,21 +147,24 @@ interface EnrolmentLines {
   readonly wget: string | null;
 }
 
-/** Words for sh when wget fails, because wget shows either no error or the token as well. */
-const UNSAID = 'echo orch: nothing was installed, because the token has ended or another key answered';
+/** Words for sh when nothing came: curl says only a number, and wget either nothing or the token as well. */
+const UNSAID = `'echo "orch: nothing was installed, because the token has ended or another key answered" >&2; exit 1'`;
 
 /**
- * Returns the lines that enrol a machine. They pipe the token, because `echo` is a shell builtin: neither the process list nor the log
+ * Returns the lines that enrol a machine; `place` is `HOST:PORT` for agents. They pipe the token, because `echo` is a shell builtin: neither the process list nor the log
  * of sudo shows it. The pin is checked although the certificate is not: both programs refuse another key.
  */
-function linesFor({ token, install }: CreatedEnrolmentToken, place: string): EnrolmentLines {
+export function linesFor(
+  { token, install }: Pick<CreatedEnrolmentToken, 'install' | 'token'>,
+  place: string,
+): EnrolmentLines {
   const command = `echo ${token} | orch agent install ${shellWord(place)} --token -`;
   if (install === null) return { command, curl: null, wget: null };
   const { pin } = install;
   const url = (user: string) => shellWord(`https://${user}${place}/install.sh`);
   return {
     command,
-    curl: `echo 'header = "Authorization: Bearer ${token}"' | curl -fsSk --config - --pinnedpubkey '${pin}' ${url('')} | sh`,
+    curl: `echo 'header = "Authorization: Bearer ${token}"' | (curl -fsSk --config - --pinnedpubkey '${pin}' ${url('')} || echo ${UNSAID}) | sh`,
     wget: `echo ${url(`orch:${token}@`)} | (wget -qO- --auth-no-challenge --no-check-certificate --pinnedpubkey '${pin}' -i - || echo ${UNSAID}) | sh`,
   };
 }
@@ -171,7 +174,7 @@ function viewOf(install: CreatedEnrolmentToken['install'], { command, curl, wget
   if (install === null || curl === null || wget === null) {
     return [
       lines(styled('strong', 'Run this as root on the new machine, where orch is installed:')),
-      lines(` ${command}`),
+      linesOf([` ${command}`]),
       lines(
         'A machine without orch could download it from here, but the orchestrator has no package to offer:',
         'run it from a package, or make one with "npm run package -- tar" and copy the .tar.gz, with SHA256SUMS and',
@@ -181,11 +184,11 @@ function viewOf(install: CreatedEnrolmentToken['install'], { command, curl, wget
   }
   return [
     lines(styled('strong', `Paste this as root on a new Linux machine with systemd (${install.cpus.join(', ')}):`)),
-    lines(` ${curl}`),
+    linesOf([` ${curl}`]),
     lines('The same without curl:'),
-    lines(` ${wget}`),
+    linesOf([` ${wget}`]),
     lines('Where orch is installed:'),
-    lines(` ${command}`),
+    linesOf([` ${command}`]),
   ];
 }
 

@@ -4,7 +4,7 @@ import { defineCommand } from '../define-command.js';
 import { formatTime } from '../format.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import { flag } from '../options.js';
-import { type Column, type Line, linesOf, type Span, stack, styled, type View } from '../outcome.js';
+import { type Column, type Line, proseOf, type Span, stack, styled, type View } from '../outcome.js';
 
 const FACT_COLUMNS: readonly Column[] = [{ title: 'NAME', whole: true }, { title: 'VALUE' }];
 
@@ -95,8 +95,8 @@ function viewOf(facts: AgentFactsAnswer, rows: readonly FactRow[]): View {
       ? 'The agent has reported attributes only: it is an earlier release, or was never approved.'
       : `Reported at ${formatTime(at)}. Read again with --refresh.`;
   return problems.length === 0
-    ? stack(table, linesOf([styled('dim', when)]))
-    : stack(table, linesOf(problems), linesOf([styled('dim', when)]));
+    ? stack(table, proseOf([styled('dim', when)]))
+    : stack(table, proseOf(problems), proseOf([styled('dim', when)]));
 }
 
 function problemLines({ facts, problem }: AgentFactsAnswer): readonly Line[] {

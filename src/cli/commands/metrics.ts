@@ -26,6 +26,7 @@ import {
   headed,
   type Line,
   lines,
+  linesOf,
   type Outcome,
   styled,
   type TableView,
@@ -165,12 +166,12 @@ const nothing = (agent: Agent): Outcome => ({
 /** Yields one line for each new measurement. */
 async function* follow({ signal }: Context, api: ApiClient, agent: Agent): AsyncIterable<Outcome> {
   let last: number | null = null;
-  yield { view: lines(watchHead()) };
+  yield { view: linesOf([watchHead()]) };
   while (!signal.aborted) {
     const sample = await api.call('getLatestMetrics', { params: { node_id: agent.node_id }, signal });
     if (sample !== undefined && sample.collected_at !== last) {
       last = sample.collected_at;
-      yield { body: sample, view: lines(sampleLine(sample)) };
+      yield { body: sample, view: linesOf([sampleLine(sample)]) };
     }
     await sleep(WATCH_EVERY, undefined, { signal }).catch(() => undefined);
   }

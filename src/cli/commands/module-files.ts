@@ -35,7 +35,7 @@ import { storedSets, valuesOf } from '../modules/stored-values.js';
 import { splitPaths, withFiles } from '../modules/value-files.js';
 import { factsOfAgents } from '../nodes/agent-facts.js';
 import { integer, list, text } from '../options.js';
-import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } from '../outcome.js';
+import { headed, type Line, lines, linesOf, proseOf, type Span, stack, stackOf, styled } from '../outcome.js';
 import { plainText } from '../render/paint.js';
 import { readAttributes, readTags } from '../tag-arguments.js';
 import { storeEdited } from '../text-files.js';
@@ -100,8 +100,8 @@ export const checkModules = defineCommand({
       body: checked,
       names: checked.filter((one) => one.errors.length > 0).map(({ name }) => name),
       view: stack(
-        linesOf(conflictLines(checked)),
-        linesOf([...unusedLines(checked, modules), summary(checked, errors)]),
+        proseOf(conflictLines(checked)),
+        proseOf([...unusedLines(checked, modules), summary(checked, errors)]),
       ),
       exitStatus: errors.length === 0 ? EXIT.done : EXIT.error,
     };
@@ -177,7 +177,7 @@ export const publishModuleFiles = defineCommand({
     return {
       body: bodies.length === 1 ? bodies[0] : bodies,
       names: published.map(({ name }) => name),
-      view: linesOf(published.map(publishedLine)),
+      view: proseOf(published.map(publishedLine)),
     };
   },
 });
@@ -228,7 +228,7 @@ export const editModule = defineCommand({
       return one;
     });
     const { path: _, ...body } = done;
-    return { body, names: [name], view: linesOf([publishedLine(done)]) };
+    return { body, names: [name], view: proseOf([publishedLine(done)]) };
   },
 });
 

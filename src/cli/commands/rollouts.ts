@@ -4,7 +4,7 @@ import type { Context } from '../context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { count, timeCells } from '../format.js';
 import { choice, integer, text } from '../options.js';
-import { type Line, lines, linesOf, type Outcome } from '../outcome.js';
+import { type Line, lines, type Outcome, proseOf } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
 import { watchRollout } from '../runs/follow-rollout.js';
 import { expectingRollout } from '../runs/other-id.js';
@@ -208,7 +208,7 @@ export const cancelRollout = defineCommand({
 const changedOutcome = (rollout: RolloutRecord, notes: readonly Line[] = []): Outcome => ({
   body: rollout,
   names: [rollout.rollout_id],
-  view: linesOf([rolloutSentence(rollout), ...notes, ...nextStepLines(rollout)]),
+  view: proseOf([rolloutSentence(rollout), ...notes, ...nextStepLines(rollout)]),
 });
 
 /** Cancels a rollout, also for `orch ops cancel --rollout`. */

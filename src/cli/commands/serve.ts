@@ -8,7 +8,7 @@ import { argument, defineCommand } from '../define-command.js';
 import { count, formatBytes, formatDuration } from '../format.js';
 import { heldLines } from '../held-lines.js';
 import { flag, negativeFlag, type Option, text } from '../options.js';
-import { fields, type Line, lines, linesOf, stack, styled } from '../outcome.js';
+import { fields, type Line, lines, proseOf, stack, styled } from '../outcome.js';
 import { readPublicKey } from '../read-public-key.js';
 import { readInlineOrFile } from '../text-files.js';
 
@@ -130,7 +130,7 @@ export const backUpStore = defineCommand({
     const view = stack(
       lines(`Backed up to ${made.file}, with everything up to event ${made.last_seq} of the audit log.`),
       fields(['Size', formatBytes(made.bytes)], ['SHA-256', made.sha256], ['Schema', String(made.schema)]),
-      linesOf(about(made.keys)),
+      proseOf(about(made.keys)),
     );
     return { body: made, names: [made.file], view };
   },
@@ -156,12 +156,12 @@ export const restoreStore = defineCommand({
   },
   run: async ({ programs, prompt, present }, { file, new_identity: newIdentity, ...which }) => {
     const confirm = async (plan: RestorePlan) => {
-      await present(linesOf(planLines(plan)));
+      await present(proseOf(planLines(plan)));
       await prompt.consent(`Put ${plan.file} in the place of the store in ${plan.store}?`);
     };
     const request = { flags: storeFlags(which), file: resolve(file), newIdentity, confirm };
     const restored = await programs.store.restore(request);
-    return { body: restored, names: [restored.data_dir], view: linesOf(doneLines(restored)) };
+    return { body: restored, names: [restored.data_dir], view: proseOf(doneLines(restored)) };
   },
 });
 

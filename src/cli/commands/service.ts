@@ -19,7 +19,7 @@ import { hostProblem } from '../../settings/advertised-host.js';
 import type { Context } from '../context.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { choice, flag, text } from '../options.js';
-import { fields, type Line, lines, linesOf, stack } from '../outcome.js';
+import { fields, type Line, lines, proseOf, stack } from '../outcome.js';
 import { readPublicKey } from '../read-public-key.js';
 import { readInlineOrFile } from '../text-files.js';
 import { readToken } from './agent.js';
@@ -33,7 +33,7 @@ export const installServe = defineCommand({
   detail: [
     'Asks which addresses the orchestrator listens on and how others reach it, stores the answers in',
     '/etc/orch/orchestrator.yaml, starts the service orch-serve, now and at each boot, and waits until it is ready.',
-    'Without a terminal it keeps what the file says. Run it again to change an answer.',
+    'Without a terminal, and when it is installed already, it keeps what the file says: options change that.',
     'The first operator of a new orchestrator has the key of --operator-key, or your own, which is made if you have',
     'none. With your own, your profile then points to this orchestrator.',
   ],
@@ -69,7 +69,7 @@ export const installServe = defineCommand({
           ['Settings', plan.configFile],
           ['Log', `journalctl -u ${installed.unit}`],
         ),
-        linesOf(own === null ? [] : [keyLine(own)]),
+        proseOf(own === null ? [] : [keyLine(own)]),
         lines('Add a machine with: orch enroll create'),
       ),
     };
@@ -254,6 +254,6 @@ const uninstalledOutcome = (removed: UninstalledService) => ({
   names: [removed.unit],
   view: stack(
     lines(removed.unit_file === null ? `There is no service ${removed.unit}.` : `Stopped and removed ${removed.unit}.`),
-    linesOf(removed.kept.length === 0 ? [] : [`Kept: ${removed.kept.join(', ')}`]),
+    proseOf(removed.kept.length === 0 ? [] : [`Kept: ${removed.kept.join(', ')}`]),
   ),
 });

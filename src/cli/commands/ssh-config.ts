@@ -5,7 +5,7 @@ import type { Globals } from '../global-options.js';
 import { allAgents } from '../list-pages.js';
 import { listSelectorOption } from '../nodes/choose-agents.js';
 import { optionalNodesArgument, resolveNodes } from '../nodes/resolve-node.js';
-import { lines } from '../outcome.js';
+import { linesOf } from '../outcome.js';
 
 export const printSshConfig = defineCommand({
   examples: ['orch ssh-config', 'orch ssh-config > ~/.ssh/orch.conf', 'orch ssh-config -l role=web'],
@@ -32,7 +32,7 @@ export const printSshConfig = defineCommand({
     return {
       body: blocks,
       names: blocks.map(({ host }) => host),
-      view: lines(...blocks.flatMap(({ host, proxy_command: proxy }) => [`Host ${host}`, `  ProxyCommand ${proxy}`])),
+      view: linesOf(blocks.flatMap(({ host, proxy_command: proxy }) => [`Host ${host}`, `  ProxyCommand ${proxy}`])),
     };
   },
 });

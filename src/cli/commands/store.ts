@@ -5,7 +5,7 @@ import { argument, defineCommand } from '../define-command.js';
 import { count } from '../format.js';
 import { heldLines } from '../held-lines.js';
 import { text } from '../options.js';
-import { lines, linesOf, stack } from '../outcome.js';
+import { lines, linesOf, proseOf, stack } from '../outcome.js';
 
 /** `orch store copy`. */
 export const copyStore = defineCommand({
@@ -54,11 +54,11 @@ function viewOf({ from, to, rows, last_seq, epoch, sessions, tokens, next, rollo
       `Copied ${from} to ${to}: ${count(total, 'row')} of ${count(tables.length, 'table')}, up to event ${last_seq} of the audit log.`,
       `Epoch ${epoch} begins with the copy.`,
     ),
-    linesOf([
+    proseOf([
       ...(sessions === 0 ? [] : [`${count(sessions, 'login')} ended.`]),
       ...(tokens === 0 ? [] : [`${count(tokens, 'enrolment token')} revoked.`]),
     ]),
-    linesOf(heldLines({ rollouts, assignments })),
+    proseOf(heldLines({ rollouts, assignments })),
     linesOf(['Next:', ...next.map((step) => `  ${step}`)]),
   ];
 }

@@ -17,7 +17,7 @@ import { allowAutomaticOption, consentToReach, type Reach, reached, reachLines, 
 import { uploadFile } from '../modules/send-modules.js';
 import { valueReachOf, widestReachOf } from '../modules/value-reach.js';
 import { flag } from '../options.js';
-import { type Line, linesOf, type Style, stackOf, styled, type View } from '../outcome.js';
+import { type Line, linesOf, proseOf, type Style, stackOf, styled, type View } from '../outcome.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { textDiff, textDiffLines } from '../render/text-diff.js';
 import { refuseConflicts, refuseMissingModules, refuseWrongValues } from '../sync/sync-check.js';
@@ -292,7 +292,7 @@ export function syncView(plan: SyncPlan, options: SyncViewOptions): View {
   ];
   return stackOf([
     ...(shown.length === 0 ? [] : [linesOf(shown)]),
-    linesOf([...extraLines(extra), countLine(plan, options)]),
+    proseOf([...extraLines(extra), countLine(plan, options)]),
   ]);
 }
 

@@ -24,7 +24,7 @@ import { allAgents, hasNext } from '../list-pages.js';
 import { listSelectorOption, refuseBoth } from '../nodes/choose-agents.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import { choice, flag, integer, list, text } from '../options.js';
-import { linesOf, type Outcome } from '../outcome.js';
+import { type Outcome, proseOf } from '../outcome.js';
 import { plainText } from '../render/paint.js';
 import {
   openableTerm,
@@ -303,7 +303,7 @@ export const closeTerminals = defineCommand({
     }
     return {
       names: closed,
-      view: linesOf(closed.map((id) => `Closed ${id}.`)),
+      view: proseOf(closed.map((id) => `Closed ${id}.`)),
       exitStatus: missed > 0 ? EXIT.partlyFailed : EXIT.done,
     };
   },

@@ -7,7 +7,7 @@ import type { Context } from '../context.js';
 import { EXIT, exitStatusOfCode } from '../exit-status.js';
 import { agentHandle, agentName, count, formatBytes } from '../format.js';
 import { visitAgents } from '../nodes/visit-agents.js';
-import { type Line, linesOf, type Outcome, styled } from '../outcome.js';
+import { type Line, type Outcome, proseOf, styled } from '../outcome.js';
 import { CopyRun, type CopyWork } from './copy-run.js';
 import type { CopyPlan } from './copy-words.js';
 import { Download, localPlace, placeOfMachine } from './download.js';
@@ -73,7 +73,7 @@ export async function copyAgents(context: Context, api: ApiClient, copy: AgentsC
     return {
       body: isSingle ? bodies[0] : bodies,
       names: results.filter(isGood).map(({ agent }) => agentHandle(agent)),
-      view: linesOf(results.map(lineOf)),
+      view: proseOf(results.map(lineOf)),
       exitStatus: statusOf(results),
     };
   } finally {

@@ -1,7 +1,7 @@
 /** The pages of the help: the overview, one for each group and command, and all of them. Each is made for a number of columns. */
 import { COMMANDS, type CommandEntry, SECTIONS } from '../commands/index.js';
 import { entryOf, groupOf, wordsBelow } from '../find-command.js';
-import { headed, lines, stack, stackOf, styled, type View } from '../outcome.js';
+import { headed, lines, linesOf, stack, stackOf, styled, type View } from '../outcome.js';
 import { accessOf, explainedOptions, optionRows, usageOf } from './syntax.js';
 import { TOPICS } from './topics.js';
 import { examples, paragraphs, terms, wrapWords } from './wrap.js';
@@ -69,7 +69,7 @@ export async function commandHelp(entry: CommandEntry, width: number): Promise<V
   return stack(
     paragraphs([`orch ${entry.path}: ${entry.summary}.`], width),
     headed('Examples', examples(command.examples, width)),
-    headed('Usage', lines(...usage.map((line, index) => `${index === 0 ? '  ' : '      '}${line}`))),
+    headed('Usage', linesOf(usage.map((line, index) => `${index === 0 ? '  ' : '      '}${line}`))),
     headed(
       'Arguments',
       terms(

@@ -3,7 +3,8 @@ import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { Env } from '../env.js';
 import { EXIT } from '../exit-status.js';
 import { type Globals, isForPrograms } from '../global-options.js';
-import { type Line, type Outcome, styled, type View } from '../outcome.js';
+import { HANG, type Line, type Outcome, styled, type View } from '../outcome.js';
+import { wrapAtWords } from './fit-lines.js';
 import { loadPaint, type Paint, spansOf, wantsColor } from './paint.js';
 import { renderView } from './render-view.js';
 import type { OutputStream } from './streams.js';
@@ -108,9 +109,15 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
     if (pager.from !== null) warn(`the pager "${pager.command}" of ${pager.from} cannot be run`);
     return false;
   };
+  /** Returns a line for standard error, wrapped if that is a terminal. */
+  const prose = (line: Line, hang: number | null = HANG): string => {
+    const columns = columnsOf(stderr);
+    const all = columns === null || hang === null ? [line] : wrapAtWords(line, columns, hang);
+    return asLines(all.map((one) => errorPaint.line(one)));
+  };
   const warn = (line: Line): void => {
     if (globals.quiet) return;
-    void err.write(`${errorPaint.line([styled('warn', 'warning: '), ...spansOf(line)])}\n`);
+    void err.write(prose([styled('warn', 'warning: '), ...spansOf(line)]));
   };
   return {
     color,
@@ -134,7 +141,12 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
     fail: async (error) => {
       const { output } = globals;
       if (output === 'json' || output === 'yaml') await err.write(await serialize(problemOf(error), output, 0));
-      else await err.write(asLines(renderFailure(error, globals.verbose).map((line) => errorPaint.line(line))));
+      else
+        await err.write(
+          renderFailure(error, globals.verbose)
+            .map(([line, hang]) => prose(line, hang))
+            .join(''),
+        );
     },
     present: async (view) => {
       const columns = columnsOf(stderr);
@@ -142,7 +154,7 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
       await err.write(asLines(renderView(view, { paint: errorPaint, wide: false, columns, writeTable })));
     },
     note: (line) => {
-      if (forPeople) void err.write(`${errorPaint.line(line)}\n`);
+      if (forPeople) void err.write(prose(line));
     },
     warn,
   };
@@ -214,23 +226,34 @@ function problemOf(error: unknown): Readonly<Record<string, unknown>> {
   };
 }
 
-function renderFailure(error: unknown, verbose: boolean): readonly Line[] {
+/** A line of an error with the columns by which its rest is indented; null for one that is written as it is. */
+type FailureLine = readonly [line: Line, hang: number | null];
+
+function renderFailure(error: unknown, verbose: boolean): readonly FailureLine[] {
   const fault = faultOf(error);
   const [first = '', ...more] = fault.message.split('\n');
-  const all: Line[] = [[styled('bad', 'orch: '), first], ...more.map((line) => `  ${line}`)];
+  const all: FailureLine[] = [
+    [[styled('bad', 'orch: '), first], HANG],
+    ...more.map((line): FailureLine => [`  ${line}`, null]),
+  ];
   for (const { path, message, line, column } of fault.errors ?? []) {
     // Skips errors that the message contains already.
     if (fault.message.includes(message)) continue;
     const place = line === undefined ? path : `${path || '/'} (line ${line}, column ${column ?? 1})`;
-    all.push(`  ${place === '' ? '' : `${place}: `}${message}`);
+    all.push([`  ${place === '' ? '' : `${place}: `}${message}`, 2 * HANG]);
   }
   if (fault.hint !== undefined) {
     const [hint = '', ...rest] = fault.hint.split('\n');
-    all.push([styled('dim', '  hint: '), hint], ...rest.map((line) => `        ${line}`));
+    all.push(
+      [[styled('dim', HINT), hint], HINT.length],
+      ...rest.map((line): FailureLine => [`${' '.repeat(HINT.length)}${line}`, HINT.length]),
+    );
   }
-  if (verbose) all.push(...details(error, fault));
+  if (verbose) all.push(...details(error, fault).map((line): FailureLine => [line, null]));
   return all;
 }
+
+const HINT = '  hint: ';
 
 function details(error: unknown, fault: Fault): readonly Line[] {
   const requestId = fault.data?.request_id;

@@ -4,6 +4,8 @@ import {
   type Column,
   type FieldsView,
   type Line,
+  type LinesView,
+  proseOf,
   type Span,
   type Style,
   styled,
@@ -11,6 +13,7 @@ import {
   type TableView,
   type View,
 } from '../outcome.js';
+import { wrapAtWords } from './fit-lines.js';
 import { type Paint, plainText, spansOf } from './paint.js';
 import { cutToWidth, sanitize, widthOf } from './terminal-text.js';
 
@@ -27,17 +30,19 @@ interface RenderOptions extends TableOptions {
 export function renderView(view: View, { paint, writeTable, ...options }: RenderOptions): readonly string[] {
   const line = (one: Line): string => paint.line(one);
   if (writeTable === undefined) return viewLines(view, options).map(line);
+  const { columns } = options;
   const table = (one: TableView): readonly string[] =>
     (one.rows.length === 0 ? null : writeTable(fittedColumns(one, options), paint)) ??
     tableLines(one, options).map(line);
-  return layOut<string>(view, { line, table });
+  return layOut<string>(view, { columns, line, table });
 }
 
 /** Lays out a view as lines that are not painted yet. */
 export const viewLines = (view: View, options: TableOptions): readonly Line[] =>
-  layOut<Line>(view, { line: (one) => one, table: (one) => tableLines(one, options) });
+  layOut<Line>(view, { columns: options.columns, line: (one) => one, table: (one) => tableLines(one, options) });
 
 interface Leaves<T> {
+  readonly columns: TableOptions['columns'];
   line(line: Line): T;
   table(view: TableView): readonly T[];
 }
@@ -47,9 +52,9 @@ function layOut<T>(view: View, leaves: Leaves<T>): readonly T[] {
     case 'table':
       return leaves.table(view);
     case 'fields':
-      return fieldLines(view).map(leaves.line);
+      return fieldLines(view, leaves.columns).map(leaves.line);
     case 'lines':
-      return view.lines.map(leaves.line);
+      return proseLines(view, leaves.columns).map(leaves.line);
     case 'stack': {
       const parts = view.views.map((part) => layOut(part, leaves));
       const filled = parts.filter((part) => part.length > 0);
@@ -64,11 +69,17 @@ function layOut<T>(view: View, leaves: Leaves<T>): readonly T[] {
   }
 }
 
-function fieldLines({ fields }: FieldsView): readonly Line[] {
-  const width = fields.reduce((most, [label]) => Math.max(most, widthOf(label)), 0);
-  return fields.map(([label, value]) =>
-    trimmedEnd([styled('dim', sanitize(label)), ' '.repeat(width - widthOf(label) + GAP), ...spansOf(value)]),
-  );
+function fieldLines({ fields }: FieldsView, columns: number | null): readonly Line[] {
+  const width = fields.reduce((most, [label]) => Math.max(most, widthOf(label)), 0) + GAP;
+  return fields.flatMap(([label, value]) => {
+    const line = [styled('dim', sanitize(label)), ' '.repeat(width - widthOf(label)), ...spansOf(value)];
+    return columns === null ? [trimmedEnd(line)] : wrapAtWords(trimmedEnd(line), columns, width, width);
+  });
+}
+
+function proseLines({ lines, hang }: LinesView, columns: number | null): readonly Line[] {
+  if (hang === undefined || columns === null) return lines;
+  return lines.flatMap((line) => wrapAtWords(line, columns, hang));
 }
 
 export interface TableOptions {
@@ -100,7 +111,7 @@ export interface Cell {
 
 /** Lays out a table in time linear in its cells; an empty table gives its sentence. */
 function tableLines(view: TableView, options: TableOptions): readonly Line[] {
-  if (view.rows.length === 0) return [view.empty];
+  if (view.rows.length === 0) return proseLines(proseOf([view.empty]), options.columns);
   const shown = fittedColumns(view, options);
   const count = shown[0]?.cells.length ?? 0;
   return Array.from({ length: count }, (_, row) =>

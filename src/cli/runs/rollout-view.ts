@@ -7,6 +7,7 @@ import {
   fieldsOf,
   type Line,
   linesOf,
+  proseOf,
   type Span,
   stackOf,
   styled,
@@ -100,8 +101,8 @@ export function rolloutDetails(rollout: RolloutDetail, { nameOf, verbose }: Roll
       ['Agents', countsLine(rollout)],
     ]),
     ...GROUPS.map(({ state, head }) => groupView(rollout, { state, head, verbose })),
-    linesOf(valueChangeLines(rollout)),
-    linesOf(nextStepLines(rollout)),
+    proseOf(valueChangeLines(rollout)),
+    proseOf(nextStepLines(rollout)),
   ]);
 }
 
@@ -157,7 +158,7 @@ function groupView({ agents }: RolloutDetail, { state, head, verbose }: GroupOpt
   const all = [...groups.values()];
   const shown = verbose ? all : all.slice(0, GROUPED);
   const left = all.slice(shown.length).reduce((sum, group) => sum + group.length, 0);
-  return linesOf([
+  return proseOf([
     head,
     ...shown.flatMap((group) => groupLines(group, verbose)),
     ...(left === 0 ? [] : [styled('dim', `  and ${left} more with other errors: --verbose shows all`)]),

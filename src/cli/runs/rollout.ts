@@ -8,7 +8,7 @@ import { sendFiles } from '../modules/files-beside.js';
 import { oneOffLines } from '../modules/one-off-values.js';
 import { applyModulesBody, planBody, type RunModules } from '../modules/send-modules.js';
 import { chooseAgents, type Fleet, requireAgents } from '../nodes/choose-agents.js';
-import { lines, linesOf, type Outcome, stack } from '../outcome.js';
+import { lines, type Outcome, proseOf, stack } from '../outcome.js';
 import { type AgentRun, exitStatusOfRuns, isOffline, type RunAgent, runsBody, standingOf } from './agent-run.js';
 import { type ApplyLimits, limitsBody } from './apply-limits.js';
 import { consentTo } from './consent.js';
@@ -185,7 +185,7 @@ export function rolloutOutcome(
   };
   const outcome = runOutcome(runs, { kind, detailed, verbose: globals.verbose, fleet: true, confirmSecs });
   if (record === null) return { ...outcome, body };
-  const end = linesOf([rolloutSentence(record), ...valueChangeLines(record), ...nextStepLines(record)]);
+  const end = proseOf([rolloutSentence(record), ...valueChangeLines(record), ...nextStepLines(record)]);
   return {
     ...outcome,
     body,

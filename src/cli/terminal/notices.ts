@@ -1,7 +1,9 @@
 /** Notices of orch to the operator, kept apart from the program's output. */
 
 import type { LinkState } from '../../client/terminal/terminal-session.js';
-import { sanitizeLine, widthOf } from '../render/terminal-text.js';
+import { wrapAtWords } from '../render/fit-lines.js';
+import { plainText } from '../render/paint.js';
+import { sanitizeLine } from '../render/terminal-text.js';
 import type { TerminalOutput } from './terminal-output.js';
 
 interface NoticesOptions {
@@ -47,7 +49,8 @@ export class Notices {
     const { output, shared, isDumb, size } = this.options;
     if (!shared) return said.map((line) => `${line}\n`).join('');
     const { cols, rows } = size();
-    const lines = wrapLines(said, Math.max(20, cols - 1));
+    const columns = Math.max(20, cols - 1);
+    const lines = said.flatMap((text) => wrapAtWords(text, columns, 2).map(plainText));
     if (isDumb) return below(lines);
     const isFullScreen = output.modes.isFullScreen;
     if (isFullScreen || lines.length < rows) output.modes.loseSavedCursor();
@@ -141,24 +144,6 @@ export class LinkNotices {
     const { notices } = this.options;
     notices.show(text);
   }
-}
-
-/** Wraps texts at a width, between words where possible. */
-function wrapLines(texts: readonly string[], columns: number): readonly string[] {
-  return texts.flatMap((text) => wrapLine(text, columns));
-}
-
-function wrapLine(text: string, columns: number): readonly string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(/(?<= )/u)) {
-    if (line !== '' && widthOf((line + word).trimEnd()) > columns) {
-      lines.push(line.trimEnd());
-      line = '  ';
-    }
-    line += word;
-  }
-  return [...lines, line];
 }
 
 /**

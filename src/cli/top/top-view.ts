@@ -15,6 +15,7 @@ import {
 } from '../outcome.js';
 import type { NameOfOperator } from '../record-names.js';
 import { bar } from '../render/chart.js';
+import { cutLine, wrapLine } from '../render/fit-lines.js';
 import { plainText, spansOf } from '../render/paint.js';
 import { viewLines } from '../render/render-view.js';
 import { cutToWidth, sanitizeLine, widthOf } from '../render/terminal-text.js';
@@ -23,7 +24,6 @@ import { isSettled, rolloutStage } from '../runs/rollout-record.js';
 import { rolloutDetails, rolloutTable } from '../runs/rollout-view.js';
 import { runsView } from '../runs/run-view.js';
 import { agentView } from './agent-detail.js';
-import { cutLine, wrapLine } from './fit-lines.js';
 import type { FleetAgent } from './fleet.js';
 import { agentTable, type Section, sections, totalsLine } from './fleet-view.js';
 import type { Size } from './screen.js';

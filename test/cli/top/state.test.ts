@@ -1,8 +1,8 @@
 /** The state and the screen of `orch top` as data: keys and readings in, lines out. */
 import { describe, expect, it } from 'vitest';
+import { cutLine, wrapLine } from '../../../src/cli/render/fit-lines.js';
 import { plainText } from '../../../src/cli/render/paint.js';
 import { widthOf } from '../../../src/cli/render/terminal-text.js';
-import { cutLine, wrapLine } from '../../../src/cli/top/fit-lines.js';
 import { changedParts, type FleetSnapshot } from '../../../src/cli/top/fleet.js';
 import { finishKeys, readKeys } from '../../../src/cli/top/keys.js';
 import { type Effect, press, receive, startState, type TopState } from '../../../src/cli/top/state.js';
