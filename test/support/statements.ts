@@ -29,6 +29,13 @@ export class StatementLog {
     return this.read().slice(before, await this.quiet());
   }
 
+  /** Returns the statements that ran while `work` did, also those of others. */
+  async meanwhile(work: () => Promise<unknown>): Promise<readonly string[]> {
+    const before = this.read().length;
+    await work();
+    return this.read().slice(before);
+  }
+
   private async quiet(): Promise<number> {
     for (let count = this.read().length; ; ) {
       await new Promise((resolve) => setTimeout(resolve, QUIET));

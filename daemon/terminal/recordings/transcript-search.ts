@@ -33,8 +33,8 @@ interface SearchResult {
   readonly opened: number;
   readonly searched: number;
   readonly truncated: boolean;
-  /** IDs of sessions whose recording differs from the stored hash or cannot be read. */
-  readonly altered: readonly string[];
+  /** Sessions whose recording differs from the stored hash or cannot be read. */
+  readonly altered: readonly TerminalRow[];
 }
 
 export class TranscriptSearch {
@@ -68,7 +68,7 @@ export class TranscriptSearch {
   private async search(files: AsyncIterable<SearchedFile>, options: SearchOptions): Promise<SearchResult> {
     options.signal.throwIfAborted();
     const matches: { row: TerminalRow; at: number; line: string }[] = [];
-    const altered: string[] = [];
+    const altered: TerminalRow[] = [];
     let opened = 0;
     let searched = 0;
     let isOver = this.isStopped;
@@ -97,7 +97,7 @@ export class TranscriptSearch {
         const outcome = await ask(worker, { path, length, sha256, most: options.limit - matches.length }, onMatch);
         if (outcome === null) break;
         searched += 1;
-        if (outcome.isAltered) altered.push(session_id);
+        if (outcome.isAltered) altered.push(row);
         if (outcome.problem === null) continue;
         this.logger.warn('a recording could not be searched', { session_id, reason: outcome.problem });
       }

@@ -115,7 +115,7 @@ export class Transcripts {
           metadata: {
             recordings: found.opened,
             matches: found.matches.length,
-            altered: [...found.altered],
+            altered: idsOf(found.altered),
             pattern: query.pattern,
             address: context.address,
           },
@@ -125,8 +125,8 @@ export class Transcripts {
     const matches = found.matches.flatMap(({ row, at, line }) =>
       stillReadable(recordOf(row)) ? [{ ...placeOf(row), at, line }] : [],
     );
-    const { searched, truncated, altered } = found;
-    return { matches, searched, truncated, altered: [...altered] };
+    const altered = idsOf(found.altered.filter((row) => stillReadable(recordOf(row))));
+    return { matches, searched: found.searched, truncated: found.truncated, altered };
   }
 
   /** Deletes the recordings that exceed the retention time. Returns their number. */
@@ -199,6 +199,8 @@ const searchOptions = ({
 type MayRead = Awaited<ReturnType<TranscriptSearchQuery['readable']>>;
 
 const recordOf = ({ node_id, session_id }: TerminalRow) => ({ nodeId: node_id, id: session_id });
+
+const idsOf = (rows: readonly TerminalRow[]): string[] => rows.map(({ session_id }) => session_id);
 
 const placeOf = ({ session_id, node_id, node_name, operator, opened_at }: TerminalRow) => ({
   session_id,

@@ -222,6 +222,21 @@ describe('searching recordings', () => {
     expect(logger.lines).toMatchObject([{ level: 'warn', fields: { session_id: bad.row.session_id } }]);
   });
 
+  it('tells nothing of recordings that may no longer be read when it has ended', async () => {
+    const { dataDir, start, search } = await openBench();
+    const [good, bad] = [await start('needle\r\n'), await start('needle\r\n')];
+    await bad.close();
+    writeFileSync(join(dataDir, `${bad.recorder.path}.gz`), Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]));
+    let asked = 0;
+    const readable = async () => {
+      asked += 1;
+      return asked === 1 ? () => true : () => false;
+    };
+    expect(await search({ pattern: 'needle', readable })).toMatchObject({ matches: [], altered: [] });
+    expect(asked).toBe(2);
+    await good.close();
+  });
+
   it('says which ones are not what the store has of them', async () => {
     const { db, dataDir, start, search, events } = await openBench();
     const output = 'a needle\r\nanother needle\r\n';
