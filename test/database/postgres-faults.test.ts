@@ -9,6 +9,8 @@ import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { type OpenDatabase, openDatabase } from '../../daemon/database/database.js';
 import { getMeta, setMeta } from '../../daemon/database/meta.js';
 import { STORE_LOCK } from '../../daemon/database/postgres/lock-holder.js';
+import { ConnectionLost } from '../../daemon/database/postgres/postgres-error.js';
+import { PostgresSession } from '../../daemon/database/postgres/postgres-session.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { CuttingWay, type Loss } from '../support/cutting-way.js';
@@ -234,6 +236,23 @@ describe.skipIf(noPostgres !== null)(NAME, () => {
     await until(() => opened.fatal.length > 0, 'the loss is noticed');
     expect(String(opened.fatal[0])).toContain('the store lacks events that were committed');
     expect(await write(opened, 'three', true)).toBe(false);
+  });
+
+  it('takes a commit for unconfirmed when the server warns of anything, in whatever language', async () => {
+    const database = await postgres.createDatabase('warned');
+    const session = await PostgresSession.connect(pg, { connectionString: database });
+    onTestFinished(() => session.end());
+    await session.query('create table public.t (a int)');
+    const warn = "begin raise warning 'die Standby-Bestätigung fehlt'; return null; end";
+    await session.query(`create function public.warn() returns trigger language plpgsql as $$ ${warn} $$`);
+    await session.query(
+      'create constraint trigger w after insert on public.t deferrable initially deferred for each row execute function public.warn()',
+    );
+    await session.query('begin');
+    expect(session.isIdle).toBe(false);
+    await session.query('insert into public.t values (1)');
+    await expect(session.commit()).rejects.toBeInstanceOf(ConnectionLost);
+    expect(session.ended.aborted).toBe(true);
   });
 
   it('does not commit a transaction that has failed within', async () => {

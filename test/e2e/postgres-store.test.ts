@@ -142,6 +142,35 @@ describe.skipIf(noPostgres !== null)('a store on PostgreSQL', () => {
     await stop();
   });
 
+  it('is left by an orchestrator that hangs, and written by nobody else than who took it over', async () => {
+    if (server === null) await start();
+    const hanging = (server as Running).process;
+    const answer = async () => {
+      const { status, stdout } = await sandbox.orch(['status', '-o', 'json']);
+      return `${status} ${stdout}`;
+    };
+    hanging.kill('SIGSTOP');
+    try {
+      const other = ['--data-dir', copyOfKeys('beside'), '--store', url];
+      const { server: successor } = await sandbox.serve(other);
+      hanging.kill('SIGCONT');
+      await until(
+        async () => (await answer()).includes('store_unreachable'),
+        'the first one knows that it lost the store',
+      );
+      expect(await refused('module', 'remove', 'one', '--yes')).toMatch(/cannot be reached|in use/);
+      await successor.stop();
+    } finally {
+      hanging.kill('SIGCONT');
+    }
+    // What it knows is no longer so, which only a new start mends.
+    await until(() => hanging.exitCode !== null, 'the first one has ended');
+    await start();
+    expect(await modules()).toEqual(['one']);
+    expect((await verified()).intact).toBe(true);
+    await stop();
+  });
+
   it('is the old one after a restore that was killed at any point of its transaction', async () => {
     const before = await rowsOnServer(url);
     const head = readFileSync(sandbox.path('serve', 'audit.head'), 'utf8');

@@ -533,6 +533,42 @@ mkdir -p /etc/cron.d; echo '@daily root old' >/etc/cron.d/job; echo '@daily root
     await nothingIsLeft();
   });
 
+  it('is undone by an agent that is not root, in its own files', async () => {
+    await sh('useradd -m zoe; printf "a=1\\n" >/home/zoe/conf; chown zoe: /home/zoe/conf; chmod 640 /home/zoe/conf');
+    const { public_key: key } = await json<{ public_key: string }>('status');
+    // A user without a session, as for a job that runs an agent of its own.
+    await sh(
+      `systemd-run --quiet --unit=zoe --uid=zoe --setenv=HOME=/home/zoe orch agent connect ${control.address}:4747 --orchestrator-key ${key} --hostname zoe`,
+    );
+    try {
+      const found = async () =>
+        (await json<Agent[]>('agents', 'list')).find(({ initial_hostname: host }) => host === 'zoe');
+      await until(async () => (await found())?.status === 'pending', 'the agent of the user waits');
+      const id = (await found())?.node_id ?? '';
+      expect(await orch('agents', 'approve', id, '--name', 'zoe', '--yes')).toMatchObject({ status: 0 });
+      await until(async () => (await found())?.connected === true, 'the agent of the user is connected');
+      const paths = ['/home/zoe/conf', '/home/zoe/new'];
+      const before = await look(...paths);
+      await declare(
+        entry('line-unix', { path: '/home/zoe/conf', line: 'b=2' }),
+        entry('file-unix', { path: '/home/zoe/new', content: 'new\n' }),
+        entry('script', { program: 'sh', manages: 'a step', apply: 'grep -q b=2 ~/conf && exit 3', check: 'exit 1' }),
+      );
+      const tried = await orch(
+        ...['apply', 'zoe', '-f', '/root/site.orch.yaml', '--yes', '--confirm-within', '20s', '-o', 'json'],
+      );
+      const run = JSON.parse(tried.stdout) as RunResult;
+      expect([tried.status, run.status, failures(run)]).toEqual([7, 'rolled_back', ['apply ended with status 3']]);
+      expect(run.restored).toMatchObject({ restored: 2, not_restored: 1 });
+      expect(await look(...paths)).toBe(before);
+    } finally {
+      await sh('systemctl stop zoe');
+      await orch('agents', 'reject', 'zoe', '--yes');
+      await orch('agents', 'remove', 'zoe', '--yes');
+    }
+    await nothingIsLeft();
+  });
+
   it('is undone from outside when the agent no longer starts', async () => {
     const path = '/etc/systemd/system/orch-agent.service';
     const before = await look(path);

@@ -63,6 +63,10 @@ const PARTS: Readonly<Record<string, readonly LongSuites[]>> = {
       why: 'programs that few machines have, or lack; forward/, agent/terminal/ and hosts/terminal prove the way to them',
     },
     { suites: ['long/postgres-lost-machine.test.ts'], why: 'it waits until TCP gives up a lost machine' },
+    {
+      suites: ['long/ephemeral.test.ts'],
+      why: 'it waits until a machine has been away for five minutes; fleet/ephemeral has the rules',
+    },
   ],
   'random cases': [
     {

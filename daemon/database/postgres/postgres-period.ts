@@ -11,6 +11,8 @@ import { ConnectionLost, isConnectionError } from './postgres-error.js';
 import { PostgresSession, SESSION_SETUP, storable, within } from './postgres-session.js';
 
 const BEAT_MS = 1_000;
+/** Time without a statement after which the server ends the session of an orchestrator that hangs, and with it the lock of the store. */
+const HANGS = '10s';
 /** Milliseconds without an answer after which the server counts as gone. */
 const SILENT_MS = 8_000;
 const READ_MS = 30_000;
@@ -64,6 +66,7 @@ export class PostgresPeriod {
     const writer = await PostgresSession.connect(pg, config);
     try {
       await requireWritable(writer);
+      await writer.query(`set idle_session_timeout = '${HANGS}'`);
       return new PostgresPeriod(options, writer, await PostgresSession.connect(pg, config));
     } catch (error) {
       writer.abandon(error);
@@ -155,7 +158,9 @@ export class PostgresPeriod {
   private async beat(): Promise<void> {
     const start = performance.now();
     try {
-      await this.watcher.query('select 1', [], SILENT_MS);
+      // The kernel of a stopped process answers for hours, so the session with the lock shows by itself that somebody is there.
+      const session = this.writer.isIdle ? this.writer : this.watcher;
+      await session.query('select 1', [], SILENT_MS);
       this.beatMs = performance.now() - start;
       if (!this.ended.aborted) this.watch();
     } catch (error) {

@@ -44,8 +44,10 @@ export class PostgresSession {
   private readonly client: Client;
   private readonly names: StatementNames;
   private readonly lost = new AbortController();
-  /** True once the server has reported that a commit was not confirmed by its standby. */
-  private unconfirmed = false;
+  /** Statements without an answer. */
+  private waiting = 0;
+  /** True once the server has warned since the newest commit was sent. */
+  private hasWarned = false;
 
   private constructor(client: Client) {
     this.client = client;
@@ -54,8 +56,8 @@ export class PostgresSession {
     setMaxListeners(0, this.lost.signal);
     client.on('error', (error) => this.abandon(error));
     client.on('end', () => this.abandon(new ConnectionLost('the connection has ended')));
-    client.on('notice', ({ message }) => {
-      if (message?.startsWith('canceling wait for synchronous replication')) this.unconfirmed = true;
+    client.on('notice', () => {
+      this.hasWarned = true;
     });
   }
 
@@ -78,20 +80,34 @@ export class PostgresSession {
     return this.lost.signal;
   }
 
+  /** True if no statement waits for its answer, and no transaction is open. */
+  get isIdle(): boolean {
+    return this.waiting === 0 && this.client.getTransactionStatus() === 'I';
+  }
+
   /** Runs a statement. Throws `ConnectionLost` when the session ends before the answer. */
   async query(text: string, values: readonly unknown[] = [], timeout = ANSWER_MS): Promise<PgResult> {
     if (this.ended.aborted) throw lostBy(this.ended);
     const name = this.names.nameOf(text);
-    const answer = this.client.query({ ...(name === null ? {} : { name }), text, values: values.map(storable) });
-    return within(answer, timeout, this.ended, () => this.abandon(new ConnectionLost('the server does not answer')));
+    this.waiting += 1;
+    try {
+      const answer = this.client.query({ ...(name === null ? {} : { name }), text, values: values.map(storable) });
+      const silent = () => this.abandon(new ConnectionLost('the server does not answer'));
+      return await within(answer, timeout, this.ended, silent);
+    } finally {
+      this.waiting -= 1;
+    }
   }
 
-  /** Commits. Throws when the server rolled back instead; `ConnectionLost` when it is unknown whether it has committed. */
+  /**
+   * Commits. Throws when the server rolled back instead; `ConnectionLost` when it is unknown whether it has committed, or its standby
+   * did not confirm it: that is a warning, in the language of the server, and a commit has no other.
+   */
   async commit(): Promise<void> {
-    this.unconfirmed = false;
+    this.hasWarned = false;
     const { command } = await this.query('commit');
     if (command !== 'COMMIT') throw new Error('the transaction had failed before its commit');
-    if (!this.unconfirmed) return;
+    if (!this.hasWarned) return;
     this.abandon(new ConnectionLost('the standby did not confirm a commit'));
     throw lostBy(this.ended);
   }
