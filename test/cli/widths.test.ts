@@ -50,7 +50,6 @@ const PROSE = [
   'agents show nobody-has-a-name-like-this-one-in-the-whole-fleet',
   'apply web-01 --to 5m --values x.yaml',
   'status',
-  'doctor',
 ];
 
 describe.each([60, 80])('on a terminal of %d columns', (columns) => {

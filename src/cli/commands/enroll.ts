@@ -151,8 +151,9 @@ interface EnrolmentLines {
 const UNSAID = `'echo "orch: nothing was installed, because the token has ended or another key answered" >&2; exit 1'`;
 
 /**
- * Returns the lines that enrol a machine; `place` is `HOST:PORT` for agents. They pipe the token, because `echo` is a shell builtin: neither the process list nor the log
+ * Returns the lines that enrol a machine. They pipe the token, because `echo` is a shell builtin: neither the process list nor the log
  * of sudo shows it. The pin is checked although the certificate is not: both programs refuse another key.
+ * @param place `HOST:PORT` for agents
  */
 export function linesFor(
   { token, install }: Pick<CreatedEnrolmentToken, 'install' | 'token'>,
