@@ -185,6 +185,16 @@ describe('rule 3: content for a scope', () => {
     expect(await codeOf('resumeAssignment', all)).toBe('403 not_granted');
   });
 
+  it('refuses to take an assignment away from machines of others, and to bring one to them', async () => {
+    const all = { params: { name: 'all' }, body: { selector: 'env=dev' } };
+    expect(await codeOf('updateAssignment', all)).toBe('403 not_granted');
+    await world.gives('createAssignment', { body: { name: 'devs', modules: ['base'], selector: 'env=dev' } }, 201);
+    const devs = { params: { name: 'devs' } };
+    expect(await codeOf('updateAssignment', { ...devs, body: { selector: '*' } })).toBe('403 not_granted');
+    expect(await codeOf('updateAssignment', { ...devs, body: { description: 'of dev' } })).toBe('200');
+    await world.gives('removeAssignment', devs, 204);
+  });
+
   it('refuses a revision for a scope that is empty today, also by an apply that would publish it', async () => {
     const body = { name: 'later', modules: ['later'], selector: 'env=stage' };
     await world.gives('uploadModule', { body: { name: 'later', content: moduleText('later', 'one') } }, 201);
