@@ -158,7 +158,7 @@ export class PostgresPeriod {
   private async beat(): Promise<void> {
     const start = performance.now();
     try {
-      // The kernel of a stopped process answers for hours, so the session with the lock shows by itself that somebody is there.
+      // The beat has to run in the session that holds the lock: when a process is stopped, its kernel still answers keepalives.
       const session = this.writer.isIdle ? this.writer : this.watcher;
       await session.query('select 1', [], SILENT_MS);
       this.beatMs = performance.now() - start;
