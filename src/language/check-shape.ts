@@ -44,6 +44,28 @@ export function checkShape(schema: TSchema, node: Located, context: ShapeContext
 const isValueOfAnyType = (node: Located): boolean =>
   node.type === 'scalar' && typeof node.value === 'string' && isOneExpression(node.value);
 
+/** Keywords that say nothing about a value. */
+const WORDS: ReadonlySet<string> = new Set(['type', 'title', 'description', 'default', 'examples']);
+
+/** The JSON type that is all a schema asks for, by schema; null if it asks for more. */
+const onlyTypes = new WeakMap<TSchema, string | null>();
+
+function onlyType(schema: TSchema): string | null {
+  const known = onlyTypes.get(schema);
+  if (known !== undefined) return known;
+  const { type } = shapeOf(schema);
+  const found = type !== undefined && Object.keys(schema).every((key) => WORDS.has(key)) ? type : null;
+  onlyTypes.set(schema, found);
+  return found;
+}
+
+/** Tells at once of most scalars that nothing is wrong with them, because values may have thousands. */
+function takes(schema: TSchema, node: Located): boolean {
+  if (node.type !== 'scalar' || node.value === null) return false;
+  const [found, wanted] = [typeOf(node), onlyType(schema)];
+  return found === wanted || (found === 'integer' && wanted === 'number');
+}
+
 function accepts(schema: TSchema, node: Located): boolean {
   const types = typesOf(schema);
   const found = typeOf(node);
@@ -56,9 +78,9 @@ function checkMap(shape: ShapeSchema, node: LocatedMap, context: ShapeContext): 
   // The known keys are listed once for each mapping.
   let isListed = false;
   for (const [name, { key, value }] of node.members) {
-    const at = `${path}/${escapePointer(name)}`;
     const schema = schemaOfMember(shape, name);
-    if (schema === true) continue;
+    if (schema === true || (schema !== false && takes(schema, value))) continue;
+    const at = `${path}/${escapePointer(name)}`;
     const expressions = context.expressions && fixed?.has(name) !== true;
     if (schema !== false) checkShape(schema, value, { ...inner, expressions, path: at, label: quoted(name) });
     else isListed = reportUnknown(shape, name, { ...context, path: at, node, key, isListed });
@@ -142,6 +164,7 @@ function checkList(shape: ShapeSchema, node: LocatedList, context: ShapeContext)
   if (shape.uniqueItems) checkUnique(node, context);
   if (items === undefined) return;
   for (const [index, item] of node.items.entries()) {
+    if (takes(items, item)) continue;
     checkShape(items, item, { ...context, path: `${path}/${index}`, label: `item ${index + 1} of ${label}` });
   }
 }

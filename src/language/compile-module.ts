@@ -9,7 +9,7 @@ import { confirmSecs } from './confirm-time.js';
 import { MistakeList } from './diagnostic.js';
 import { type Scope, scopeOf } from './expression-types.js';
 import { type CompiledBody, compileBody, type ModuleTexts } from './fill.js';
-import { type Inputs, NO_INPUTS } from './inputs/input.js';
+import { type Input, type Inputs, NO_INPUTS } from './inputs/input.js';
 import { fieldTypes, readInputs, soundInputs } from './inputs/read-inputs.js';
 import type { KindSet, KnownKind } from './kind-set.js';
 import { locatedOf } from './located.js';
@@ -175,12 +175,16 @@ function referencesOfRepetition(repetition: Repetition | null): readonly Referen
 function* compileInputs(name: string, { inputs }: ModuleDefinition): Steps<Inputs> {
   if (inputs === undefined) return NO_INPUTS;
   const mistakes = new MistakeList();
-  const read = yield* mapped(Object.entries(inputs), ([input, declared]) => [
-    ...readInputs(locatedOf({ [input]: declared }), mistakes),
-  ]);
+  const read = new Map<string, Input | null>();
+  for (const [input, declared] of Object.entries(inputs)) {
+    const located = locatedOf({ [input]: declared });
+    yield;
+    for (const [one, found] of readInputs(located, mistakes)) read.set(one, found);
+    yield;
+  }
   const [first] = mistakes.found;
   if (first !== undefined) throw invalid(name, first.path, first.message);
-  return soundInputs(new Map(read.flat()));
+  return soundInputs(read);
 }
 
 /** A resource as it is written. */

@@ -65,7 +65,7 @@ export function declarations({ modules, agent, secret, values = NO_VALUES }: Dec
     if (problems.length > 0) return [];
     const context = { agent, inputs, shared, secret, room, workOfAgent, preRendered: new Map(), errors };
     return finish(expand(module, context)).flatMap((instance): readonly Declaration[] => {
-      const one = realize(module, instance, context);
+      const one = finish(realize(module, instance, context));
       if (one === null) return [];
       const { resource, each, option } = one;
       const variant = variantOf(resource, option);

@@ -1,10 +1,11 @@
 /** Compiles bodies once and fills their expressions for each agent. Records which parts of the texts are secrets. */
 import type { TSchema } from 'typebox';
+import { finish, type Steps } from '../kernel/steps.js';
 import { escapePointer } from '../kernel/validator.js';
 import { type Body, TRIGGER_FIELDS } from '../resources/kind.js';
 import { hasExpression, isOneExpression, parseText, type TextParts } from './expression.js';
 import type { FileDigests } from './files-beside.js';
-import { type FillContext, fillText, report, TOO_LONG, valueFor } from './filling.js';
+import { type FillContext, type FilledText, fillText, report, TOO_LONG, valueFor } from './filling.js';
 import type { KnownKind } from './kind-set.js';
 import type { Expression } from './parse-expression.js';
 import { memberSchema, takesOnlyText } from './shape-schema.js';
@@ -27,14 +28,9 @@ export function fill(compiled: Compiled, filling: FillContext, path = ''): unkno
       return Object.fromEntries(members);
     }
     case 'text':
-    case 'template': {
-      const { text, spans } =
-        compiled.type === 'text'
-          ? fillText(compiled.parts, filling, path)
-          : renderTemplate(compiled.template, filling, path);
-      if (spans.length > 0) filling.taint.set(path, spans);
-      return text;
-    }
+      return inserted(fillText(compiled.parts, filling, path), filling, path);
+    case 'template':
+      return finish(rendered(compiled.template, filling, path));
     case 'value': {
       const value = valueFor(compiled.expression, filling, path);
       if (value === null) return '';
@@ -45,6 +41,28 @@ export function fill(compiled: Compiled, filling: FillContext, path = ''): unkno
       return '';
     }
   }
+}
+
+/** Fills in a whole body, in steps where a template is rendered. */
+export function* fillBody({ value, rendersTemplate }: CompiledBody, filling: FillContext): Steps<unknown> {
+  if (!rendersTemplate || value.type !== 'map') return fill(value, filling);
+  const members: [string, unknown][] = [];
+  for (const [name, member] of value.members) {
+    const path = `/${escapePointer(name)}`;
+    const isTemplate = member.type === 'template';
+    members.push([name, isTemplate ? yield* rendered(member.template, filling, path) : fill(member, filling, path)]);
+  }
+  return Object.fromEntries(members);
+}
+
+function* rendered(template: CompiledTemplate, filling: FillContext, path: string): Steps<string> {
+  return inserted(yield* renderTemplate(template, filling, path), filling, path);
+}
+
+/** Returns the text after it has noted its secret parts. */
+function inserted({ text, spans }: FilledText, { taint }: FillContext, path: string): string {
+  if (spans.length > 0) taint.set(path, spans);
+  return text;
 }
 
 /** A value prepared for filling. Agents share its constants, which must not be changed. */
@@ -69,6 +87,8 @@ export interface CompiledBody {
   readonly value: Compiled;
   /** True when a text differs from the module's after filling, so that the body is validated again. */
   readonly unsettled: boolean;
+  /** True when a template is rendered for it. */
+  readonly rendersTemplate: boolean;
 }
 
 /** Templates of a module, by id. */
@@ -83,13 +103,14 @@ export interface Templates {
  * lists of triggers to the caller.
  */
 export function compileBody(body: Body, kind: KnownKind, { plain, rendered, files }: ModuleTexts): CompiledBody {
-  let unsettled = false;
+  let [unsettled, rendersTemplate] = [false, false];
   const members = Object.entries(body).flatMap(([name, value]): readonly Member[] => {
     if (value === null || TRIGGER_FIELDS.some((field) => field === name && kind.triggers.includes(field))) return [];
     const isTemplate = kind.templated && name === 'template';
     const template = isTemplate ? rendered.get(String(value)) : undefined;
     if (template !== undefined) {
       unsettled = true;
+      rendersTemplate = true;
       return [['content', { type: 'template', template }]];
     }
     if (kind.sourced && name === 'source') {
@@ -102,13 +123,14 @@ export function compileBody(body: Body, kind: KnownKind, { plain, rendered, file
     unsettled ||= mentions(written);
     return [[field, compile(written, memberSchema(kind.kind.schema, field))]];
   });
-  return { value: mapOf(members), unsettled };
+  return { value: mapOf(members), unsettled, rendersTemplate };
 }
 
 /** Compiles any value whose texts may hold expressions. @param schema of the value with the expressions filled in */
 export const compileValue = (value: unknown, schema: TSchema): CompiledBody => ({
   value: compile(value, schema),
   unsettled: mentions(value),
+  rendersTemplate: false,
 });
 
 const constant = (value: unknown): Compiled => ({ type: 'constant', value });

@@ -41,7 +41,7 @@ export interface FillContext extends Environment {
 }
 
 /** A text with its expressions filled in, and its secret parts in order. */
-interface FilledText {
+export interface FilledText {
   readonly text: string;
   readonly spans: readonly Span[];
 }

@@ -1,4 +1,5 @@
 /** Realizes one resource of a module for one agent: chooses the variant, fills the body, computes the identity. */
+import type { Steps } from '../kernel/steps.js';
 import { maskOf, type Span } from '../kernel/tainted.js';
 import type { Problem } from '../kernel/validator.js';
 import type { Body } from '../resources/kind.js';
@@ -8,7 +9,7 @@ import type { CompiledModule, CompiledOption, CompiledResource } from './compile
 import { MistakeList } from './diagnostic.js';
 import type { Element, Environment } from './evaluate.js';
 import type { Instance } from './expand.js';
-import { fill } from './fill.js';
+import { fill, fillBody } from './fill.js';
 import type { FillContext, SecretSource } from './filling.js';
 import type { KnownKind } from './kind-set.js';
 import { locatedOf } from './located.js';
@@ -39,8 +40,8 @@ interface RealizeContext extends Omit<Environment, 'each' | 'work'> {
 
 const UNTAINTED: ReadonlyMap<string, readonly Span[]> = new Map();
 
-/** Returns an instance of a resource for the agent. Returns null and reports the error when it has one. */
-export function realize(module: CompiledModule, instance: Instance, context: RealizeContext): Realized | null {
+/** Returns an instance of a resource for the agent, in steps. Returns null and reports the error when it has one. */
+export function* realize(module: CompiledModule, instance: Instance, context: RealizeContext): Steps<Realized | null> {
   const { agent, inputs, shared, secret, room, errors } = context;
   const { resource, each, loop } = instance;
   const id = withKey(resource.id, each, '');
@@ -65,10 +66,13 @@ export function realize(module: CompiledModule, instance: Instance, context: Rea
   const preRendered = each === null ? undefined : context.preRendered;
   const [problems, taint]: [FillContext['problems'], FillContext['taint']] = [[], new Map()];
   const filling: FillContext = { agent, each, inputs, shared, work, secret, room, problems, taint, preRendered };
-  const body = bodyOf(fill(option.body.value, filling));
+  const body = bodyOf(
+    option.body.rendersTemplate ? yield* fillBody(option.body, filling) : fill(option.body.value, filling),
+  );
   if (problems.length === 0 && option.body.unsettled) checkFilled(option, body, filling);
   const identity = problems.length === 0 ? option.kind.kind.identity(body, id) : '';
-  if (problems.length === 0) checkIdentity(identity, { option, id, filling });
+  if (problems.length === 0 && (identity === '' || taint.size > 0))
+    yield* checkIdentity(identity, { option, id, filling });
   if (problems.length > 0) {
     for (const { code, path, message } of problems) failed(code, option.path + path, message);
     return null;
@@ -123,14 +127,14 @@ interface IdentityToCheck {
 }
 
 /** Refuses an identity that contains a secret, because identities are shown everywhere. It must stay the same when masked. */
-function checkIdentity(identity: string, { option, id, filling }: IdentityToCheck): void {
+function* checkIdentity(identity: string, { option, id, filling }: IdentityToCheck): Steps<void> {
   const report = (message: string) => filling.problems.push({ code: 'expression_error', path: '', message });
   if (identity === '') report('with its expressions filled in, nothing tells the resource apart');
   if (filling.taint.size === 0) return;
   const secret: SecretSource = (name) => ({ value: maskOf({ secret: name, tag: '' }), tag: '' });
   const room = { left: Number.POSITIVE_INFINITY };
   const masked = bodyOf(
-    fill(option.body.value, { ...filling, secret, problems: [], taint: new Map(), room, work: new Work() }),
+    yield* fillBody(option.body, { ...filling, secret, problems: [], taint: new Map(), room, work: new Work() }),
   );
   if (option.kind.kind.identity(masked, id) !== identity)
     report('a secret must not be part of the identity of a resource');

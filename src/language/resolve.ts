@@ -59,7 +59,7 @@ export function resolve({ modules, ...rest }: ResolveRequest, kinds: KindSet = S
 /** Resolves compiled modules, as for many agents. */
 export const resolveCompiled = (request: CompiledRequest): Resolution => finish(resolveSteps(request));
 
-/** Resolves in steps of at most one resource. */
+/** Resolves in steps of at most one resource, and of a part of one with a template. */
 export function* resolveSteps({
   modules: named,
   agent,
@@ -83,7 +83,7 @@ export function* resolveSteps({
     const context = { ...own, inputs, shared, preRendered: new Map() };
     const before = realized.length;
     for (const instance of yield* expand(module, context)) {
-      const one = realize(module, instance, context);
+      const one = yield* realize(module, instance, context);
       for (const part of one === null ? [] : withTree(one)) realized.push(part);
       yield;
       if (realized.length - before > MAX_RESOURCES) {

@@ -6,21 +6,49 @@ export class EvaluationError extends Error {}
 /** Characters that a filter or a comparison looks at in the time of a step of a template. */
 const STEP = 40;
 /** Characters that a filter looks at in the time of a comparison of short values. */
-const COMPARISON = 20;
+const COMPARISON = 40;
 /** Characters of two equal texts that are compared in the time in which a filter looks at one. */
 const COMPARED = 32;
-/** Maximum work of one resource, in characters: 2 to 8 ms, in which nothing else is done. */
+/** Maximum work of one resource, in characters: 2 to 8 ms. */
 const MAX_OF_RESOURCE = 25_000 * STEP;
+/** Work between two pauses of a template, in characters: at most half a millisecond. */
+const BETWEEN_PAUSES = 40_000;
 /** Maximum work of all resources of one agent. */
 const MAX_OF_AGENT = 2_500_000 * STEP;
 
 /** Work that the expressions of one resource may still do. */
 export class Work {
   left: number;
+  /** What is left at the next pause. */
+  private pauseAt: number;
 
   /** @param left in characters */
   constructor(left = MAX_OF_RESOURCE) {
     this.left = left;
+    this.pauseAt = left - BETWEEN_PAUSES;
+  }
+
+  /** Begins anew. @param left in characters */
+  restart(left: number): void {
+    this.left = left;
+    this.pauseAt = left - BETWEEN_PAUSES;
+  }
+
+  /** True when enough was done since the last pause, or the beginning, that other work may run. */
+  get isPauseNear(): boolean {
+    return this.left <= this.pauseAt;
+  }
+
+  /** Returns the same, and counts on as from a pause. */
+  isPauseDue(): boolean {
+    if (!this.isPauseNear) return false;
+    this.pauseAt = this.left - BETWEEN_PAUSES;
+    return true;
+  }
+
+  /** Brings the next pause nearer by the characters of work that is bounded in another way. */
+  hasten(characters: number): void {
+    this.pauseAt += characters;
   }
 
   /** Counts steps of a template. Throws `EvaluationError` when the work is used up. */
@@ -52,7 +80,7 @@ export class AgentWork {
   next(): Work {
     this.left -= this.given - this.work.left;
     this.given = Math.max(0, Math.min(MAX_OF_RESOURCE, this.left));
-    this.work.left = this.given;
+    this.work.restart(this.given);
     return this.work;
   }
 }

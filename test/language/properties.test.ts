@@ -172,10 +172,13 @@ describe('any module', () => {
   it('that validation accepts without a warning resolves for every agent that it supports', () => {
     let resolved = 0;
     fc.assert(
-      fc.property(module('m'), agent, (definition, facts) => {
+      fc.property(module('m'), agent, fc.boolean(), (drawnModule, facts, alsoHere) => {
+        const platform = facts.attributes.platform ?? '';
+        const supports = [...(drawnModule.supports ?? []), ...(alsoHere ? [{ platform }] : [])];
+        const definition = { ...drawnModule, supports };
         const { definition: read, diagnostics } = parsed(definition);
         fc.pre(read !== null);
-        const supported = (definition.supports ?? []).some((one) => clauseMatches(one, facts));
+        const supported = supports.some((one) => clauseMatches(one, facts));
         const outcome = outcomeOf([read], facts);
         if (!supported) {
           expect(outcome).toMatchObject({ code: 'module_not_supported' });

@@ -1,6 +1,7 @@
 /** Templates with an engine, beside the cases in `cases/parse/liquid*` and `cases/resolve/liquid*`. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { finish } from '../../src/kernel/steps.js';
 import { mask } from '../../src/kernel/tainted.js';
 import type { FillContext } from '../../src/language/filling.js';
 import { OPEN } from '../../src/language/parse-expression.js';
@@ -19,25 +20,31 @@ function template(text: string, others: Readonly<Record<string, string>> = {}): 
   return all.get('main') as CompiledTemplate;
 }
 
+const fillingOf = (
+  inputs: ValueMap,
+  secrets: Readonly<Record<string, string>> = {},
+  more: Partial<FillContext> = {},
+): FillContext => ({
+  agent: { node_id: 'id', name: 'name', attributes: {}, tags: {} },
+  secret: (name) => ({ value: secrets[name] ?? '', tag: 'abcd' }),
+  problems: [],
+  taint: new Map(),
+  each: null,
+  work: new Work(),
+  inputs,
+  shared: {},
+  room: { left: 1e9 },
+  ...more,
+});
+
 function rendered(
   compiled: CompiledTemplate,
   inputs: ValueMap = {},
-  secrets: Readonly<Record<string, string>> = {},
-  more: Partial<FillContext> = {},
+  secrets?: Readonly<Record<string, string>>,
+  more?: Partial<FillContext>,
 ) {
-  const filling: FillContext = {
-    agent: { node_id: 'id', name: 'name', attributes: {}, tags: {} },
-    secret: (name) => ({ value: secrets[name] ?? '', tag: 'abcd' }),
-    problems: [],
-    taint: new Map(),
-    each: null,
-    work: new Work(),
-    inputs,
-    shared: {},
-    room: { left: 1e9 },
-    ...more,
-  };
-  const { text, spans } = renderTemplate(compiled, filling, '/content');
+  const filling = fillingOf(inputs, secrets, more);
+  const { text, spans } = finish(renderTemplate(compiled, filling, '/content'));
   return { text, spans, problems: filling.problems.map(({ message }) => message) };
 }
 
@@ -58,6 +65,25 @@ describe('a template with thousands of tags', () => {
     const tags = count * text.split('{').length - count;
     expect(stepsOf(parseSteps(text.repeat(count)))).toBeGreaterThan(Math.floor(tags / 2 / 100));
     expect(stepsOf(parseSteps(text))).toBe(0);
+  });
+});
+
+describe('a template that works long', () => {
+  const long = 'x'.repeat(20_000);
+  const inputs = { many: Array.from({ length: 100 }, (_, index) => `h${index}`), long };
+  const loop = '{% for a in inputs.many %}{% for b in inputs.many %}{{ b }}{% endfor %}{% endfor %}';
+  it.each([
+    ['loops in loops', loop, 8],
+    ['another template', '{% render "one" %}', 8],
+    ['a condition', `{% if tags.none %}{% else %}${loop}{% endif %}`, 8],
+    ['many filters', '{{ inputs.long | replace: "z", "y" | size }}'.repeat(8), 3],
+    ['a short text', 'a{{ inputs.many | size }}', 0],
+  ])('is rendered in steps: %s', (_, text, least) => {
+    const filling = fillingOf(inputs);
+    const steps = stepsOf(renderTemplate(template(text, { one: loop }), filling, '/content'));
+    expect(filling.problems).toEqual([]);
+    if (least === 0) expect(steps).toBe(0);
+    else expect(steps).toBeGreaterThanOrEqual(least);
   });
 });
 

@@ -235,9 +235,14 @@ const SECRET_SCHEMA = closed(
 function schemaOf(node: Located, type: InputType, inner: Pick<Input, 'of' | 'fields' | 'isSecret'>): Type.TSchema {
   const { of, fields, isSecret } = inner;
   if (isSecret) return SECRET_SCHEMA;
-  const data = dataOf(node) as Record<string, unknown>;
-  if (Array.isArray(data.enum)) return Type.Enum(data.enum);
-  const bounds = Object.fromEntries(['minimum', 'maximum'].flatMap((key) => (key in data ? [[key, data[key]]] : [])));
+  const choices = member(node, 'enum');
+  if (choices?.type === 'list') return Type.Enum(choices.items.map(dataOf) as (string | number)[]);
+  const bounds = Object.fromEntries(
+    ['minimum', 'maximum'].flatMap((key) => {
+      const bound = member(node, key);
+      return bound === undefined ? [] : [[key, dataOf(bound)]];
+    }),
+  );
   if (type === 'string') return Type.String();
   if (type === 'integer') return Type.Integer(bounds);
   if (type === 'number') return Type.Number(bounds);

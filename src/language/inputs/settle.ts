@@ -36,60 +36,74 @@ export function settle(node: Located, input: Input, { mistakes, path, label }: S
         input,
         {
           label,
-          wrong: (pointer, message) => own.error('invalid_value', message, `${path}${pointer}`, placeAt(node, pointer)),
+          wrong: (at, message) => {
+            const pointer = pointerOf(at);
+            own.error('invalid_value', message, `${path}${pointer}`, placeAt(node, pointer));
+          },
         },
-        '',
+        null,
       );
   mistakes.addAll(own.found);
   return own.failed ? null : value;
 }
 
-interface Settling {
-  readonly label: string;
-  wrong(pointer: string, message: string): void;
+/** Where a part of a value is; null for the whole. Pointers and names are made only of places with a mistake. */
+interface At {
+  readonly parent: At | null;
+  readonly key: string | number;
 }
 
+const pointerOf = (at: At | null): string =>
+  at === null ? '' : `${pointerOf(at.parent)}/${escapePointer(String(at.key))}`;
+
+interface Settling {
+  readonly label: string;
+  wrong(at: At | null, message: string): void;
+}
+
+const nameOf = (at: At | null, { label }: Settling): string => (at === null ? label : quoted(String(at.key)));
+
 /** Returns the value of data that the schema of the input accepts. */
-function convert(data: unknown, input: Input, settling: Settling, pointer: string): Value {
-  const { declared, isSecret, pattern, of, fields } = input;
-  const { wrong } = settling;
-  const name = pointer === '' ? settling.label : quoted(pointer.split('/').at(-1) ?? '');
+function convert(data: unknown, input: Input, settling: Settling, at: At | null): Value {
+  const { isSecret, pattern, of, fields } = input;
   if (isSecret) return new SecretName(isNamed(data) ? data.secret : '');
   if (typeof data === 'string') {
-    if (data.length > MAX_TEXT) wrong(pointer, `${name} has at most ${MAX_TEXT} characters`);
+    if (data.length > MAX_TEXT) settling.wrong(at, `${nameOf(at, settling)} has at most ${MAX_TEXT} characters`);
     else if (pattern !== null && !pattern.test(data))
-      wrong(pointer, `${name} cannot be ${quoted(data)}; it must match ${pattern.source}`);
+      settling.wrong(at, `${nameOf(at, settling)} cannot be ${quoted(data)}; it must match ${pattern.source}`);
     return data;
   }
   if (typeof data === 'number') {
-    if (!isSound(data)) wrong(pointer, `${name} is a number that is too large`);
+    if (!isSound(data)) settling.wrong(at, `${nameOf(at, settling)} is a number that is too large`);
     return data;
   }
   if (typeof data !== 'object' || data === null) return data === true;
-  const count = Object.keys(data).length;
-  if (declared !== 'object' && count < input.minItems)
-    wrong(pointer, `${name} needs at least ${counted(input.minItems)}`);
-  if (declared !== 'object' && count > input.maxItems)
-    wrong(pointer, `${name} has ${counted(count)}, and at most ${input.maxItems} are allowed`);
-  const inner = (key: string) => `${pointer}/${escapePointer(key)}`;
+  checkCount(Object.keys(data).length, input, settling, at);
   if (Array.isArray(data))
-    return data.map((item, index) => (of === null ? '' : convert(item, of, settling, inner(String(index)))));
+    return data.map((item, key) => (of === null ? '' : convert(item, of, settling, { parent: at, key })));
   const members = new Map<string, Value>();
   for (const [key, member] of Object.entries(data)) {
     const type = of ?? fields?.get(key);
     if (type === undefined) continue;
+    const inner = { parent: at, key };
     if (of !== null && (key === '' || key.length > MAX_NAME || /\p{C}/u.test(key))) {
-      wrong(
-        inner(key),
-        `the name ${quoted(key)} in ${name} has 1 to ${MAX_NAME} characters, none of them a control character`,
-      );
+      const [inside, whole] = [quoted(key), nameOf(at, settling)];
+      const message = `the name ${inside} in ${whole} has 1 to ${MAX_NAME} characters, none of them a control character`;
+      settling.wrong(inner, message);
     }
-    members.set(key, convert(member, type, settling, inner(key)));
+    members.set(key, convert(member, type, settling, inner));
   }
   for (const [key, { standard }] of fields ?? []) {
     if (standard !== undefined && !members.has(key)) members.set(key, standard.value);
   }
   return Object.freeze(Object.fromEntries(members));
+}
+
+function checkCount(count: number, { declared, minItems, maxItems }: Input, settling: Settling, at: At | null): void {
+  if (declared === 'object' || (count >= minItems && count <= maxItems)) return;
+  const name = nameOf(at, settling);
+  if (count < minItems) settling.wrong(at, `${name} needs at least ${counted(minItems)}`);
+  if (count > maxItems) settling.wrong(at, `${name} has ${counted(count)}, and at most ${maxItems} are allowed`);
 }
 
 const counted = (count: number): string => (count === 1 ? 'one member' : `${count} members`);

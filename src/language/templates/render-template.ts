@@ -1,4 +1,5 @@
 /** Renders a template with an engine for an agent. */
+import type { Steps } from '../../kernel/steps.js';
 import { type Environment, evaluate, isTrue, Missing, textsOfFact, valueOfReference } from '../evaluate.js';
 import { type FillContext, GrowingText, missing, report } from '../filling.js';
 import type { Expression, Reference } from '../parse-expression.js';
@@ -15,8 +16,8 @@ import {
   type TemplateLoop,
 } from './template.js';
 
-/** Returns the text of a template with its secret parts. Reports what has no value, each place once. */
-export function renderTemplate(template: CompiledTemplate, filling: FillContext, path: string): GrowingText {
+/** Returns the text of a template with its secret parts, in steps. Reports what has no value, each place once. */
+export function renderTemplate(template: CompiledTemplate, filling: FillContext, path: string): Steps<GrowingText> {
   return new Rendering(filling, path).of(forElement(template, filling));
 }
 
@@ -32,6 +33,36 @@ function forElement(template: CompiledTemplate, filling: FillContext): CompiledT
 
 /** Maximum number of mistakes that one text reports. */
 const MAX_REPORTS = 100;
+/** Characters that a filter looks at in the time of a report. */
+const REPORT = 1_000;
+/** Maximum number of parts that are rendered in one step. */
+const MAX_AT_ONCE = 16;
+
+/** Tells if parts are rendered in one step: few of them, and no loop or other template. */
+const areAtOnce = (parts: readonly Part[]): boolean => roomAfter(parts, MAX_AT_ONCE) >= 0;
+
+const isAtOnce = (part: Part): boolean => roomAfterPart(part, MAX_AT_ONCE) >= 0;
+
+/** Returns how many parts more have room in a step beside these; a negative number if these have none. */
+function roomAfter(parts: readonly Part[], room: number): number {
+  let left = room;
+  for (const part of parts) {
+    left = roomAfterPart(part, left);
+    if (left < 0) return left;
+  }
+  return left;
+}
+
+function roomAfterPart(part: Part, room: number): number {
+  if (part.type === 'for' || part.type === 'render') return -1;
+  let left = room - 1;
+  if (part.type !== 'if') return left;
+  for (const { parts } of part.branches) {
+    left = roomAfter(parts, left - 1);
+    if (left < 0) return left;
+  }
+  return roomAfter(part.otherwise, left);
+}
 
 class Rendering {
   private readonly growing: GrowingText;
@@ -52,10 +83,10 @@ class Rendering {
     this.growing = new GrowingText(filling);
   }
 
-  of(template: CompiledTemplate): GrowingText {
+  *of(template: CompiledTemplate): Steps<GrowingText> {
     const { agent, each, inputs, shared, work } = this.filling;
     try {
-      this.whole(template, { agent, each, inputs, shared, work, locals: {} });
+      yield* this.whole(template, { agent, each, inputs, shared, work, locals: {} });
       return this.growing.end();
     } catch (error) {
       if (!(error instanceof EvaluationError)) throw error;
@@ -64,56 +95,97 @@ class Rendering {
     }
   }
 
-  private whole(template: CompiledTemplate, environment: Environment): void {
+  private *whole(template: CompiledTemplate, environment: Environment): Steps<void> {
     const around = this.template;
     this.template = template;
-    this.all(template.parts, environment);
+    yield* this.inSteps(template.parts, environment);
     this.template = around;
   }
 
-  private all(parts: readonly Part[], environment: Environment): void {
-    environment.work.step(parts.length);
-    for (const part of parts) {
-      if (part.type === 'text') this.growing.add(part.text);
-      else if (part.type === 'if') this.branch(part, environment);
-      else {
-        this.offset = part.offset;
-        if (part.type === 'print') this.print(part.expression, environment);
-        else if (part.type === 'for') this.loop(part, environment);
-        else this.call(part, environment);
+  private *inSteps(parts: readonly Part[], environment: Environment): Steps<void> {
+    const { work } = environment;
+    work.step(parts.length);
+    let at = 0;
+    while (at < parts.length) {
+      at = this.plainFrom(parts, at, environment);
+      const part = parts[at];
+      if (part !== undefined && !isAtOnce(part)) {
+        yield* this.nested(part, environment);
+        at += 1;
       }
+      if (work.isPauseDue()) yield;
     }
   }
 
-  private print(expression: Expression, environment: Environment): void {
+  /**
+   * Renders parts from a position on, outside of a generator because that is faster. Returns the position of the next one, which
+   * comes after a pause or needs steps.
+   */
+  private plainFrom(parts: readonly Part[], from: number, environment: Environment): number {
+    const { work } = environment;
+    let at = from;
+    for (; at < parts.length; at += 1) {
+      const part = parts[at];
+      if (part === undefined || work.isPauseNear) break;
+      if (part.type !== 'text' && part.type !== 'print' && !isAtOnce(part)) break;
+      this.plain(part, environment);
+    }
+    return at;
+  }
+
+  private *nested(part: Part, environment: Environment): Steps<void> {
+    if (part.type === 'for') yield* this.loop(part, environment);
+    else if (part.type === 'render') yield* this.call(part, environment);
+    else if (part.type === 'if') yield* this.inSteps(this.chosen(part, environment), environment);
+  }
+
+  /** Renders parts of which `areAtOnce` is true. */
+  private atOnce(parts: readonly Part[], environment: Environment): void {
+    environment.work.step(parts.length);
+    for (const part of parts) this.plain(part, environment);
+  }
+
+  private plain(part: Part, environment: Environment): void {
+    if (part.type === 'text') this.growing.add(part.text);
+    else if (part.type === 'print') this.print(part, environment);
+    else if (part.type === 'if') this.atOnce(this.chosen(part, environment), environment);
+  }
+
+  private print({ offset, expression }: Extract<Part, { readonly type: 'print' }>, environment: Environment): void {
+    this.offset = offset;
     const { reference } = expression;
     const value = reference.from === 'secrets' ? new SecretName(reference.name) : this.value(expression, environment);
     const refusal = value === null ? null : this.growing.insert(value);
     if (refusal !== null) this.report('secret_unavailable', refusal);
   }
 
-  private branch({ branches, otherwise }: Extract<Part, { readonly type: 'if' }>, environment: Environment): void {
+  /** Returns the parts of the branch whose condition holds. */
+  private chosen(
+    { branches, otherwise }: Extract<Part, { readonly type: 'if' }>,
+    environment: Environment,
+  ): readonly Part[] {
     for (const { offset, condition, parts } of branches) {
       this.offset = offset;
       environment.work.step(1);
-      if (!isTrue(condition, environment)) continue;
-      this.all(parts, environment);
-      return;
+      if (isTrue(condition, environment)) return parts;
     }
-    this.all(otherwise, environment);
+    return otherwise;
   }
 
-  private loop({ name, source, parts, otherwise }: TemplateLoop, environment: Environment): void {
+  private *loop({ offset, name, source, parts, otherwise }: TemplateLoop, environment: Environment): Steps<void> {
+    this.offset = offset;
     const value = this.value(source, environment);
     if (value === null) return;
     if (source.reference.from === 'facts') textsOfFact(source.reference, value);
     const elements = elementsOf(value);
-    if (elements.length === 0) this.all(otherwise, environment);
+    if (elements.length === 0) yield* this.inSteps(otherwise, environment);
+    const { work } = environment;
+    const isFew = areAtOnce(parts);
     // They are changed in place: a copy for each element costs more than most of what a loop does.
     const locals = namesLike(environment.locals);
     const inner = withLocals(environment, locals);
     for (const [index, element] of elements.entries()) {
-      environment.work.step(1);
+      work.step(1);
       locals[name] = element;
       locals[FORLOOP] = {
         index: index + 1,
@@ -121,11 +193,14 @@ class Rendering {
         last: index === elements.length - 1,
         length: elements.length,
       };
-      this.all(parts, inner);
+      if (isFew) this.atOnce(parts, inner);
+      else yield* this.inSteps(parts, inner);
+      if (work.isPauseDue()) yield;
     }
   }
 
-  private call({ id, given, isLine }: TemplateCall, environment: Environment): void {
+  private *call({ offset, id, given, isLine }: TemplateCall, environment: Environment): Steps<void> {
+    this.offset = offset;
     const template = this.template?.others.get(id);
     if (template === undefined) throw new EvaluationError(`no template with an engine has the id ${quoted(id)}`);
     if (this.depth === MAX_NESTING)
@@ -138,7 +213,7 @@ class Rendering {
     }
     this.depth += 1;
     const start = this.growing.text.length;
-    this.whole(template, withLocals(environment, locals));
+    yield* this.whole(template, withLocals(environment, locals));
     this.depth -= 1;
     const { text } = this.growing;
     if (isLine && text.length > start && !text.endsWith('\n')) this.growing.add('\n');
@@ -154,13 +229,14 @@ class Rendering {
   }
 
   private report(code: 'expression_error' | 'secret_unavailable', message: string): null {
+    if (this.reports === MAX_REPORTS) return null;
     const { template, offset, filling, path } = this;
+    filling.work.hasten(REPORT);
     const ofTemplate = this.reported.get(template) ?? new Map<number, Set<string>>();
     const ofPart = ofTemplate.get(offset) ?? new Set();
     if (ofPart.has(message)) return null;
     this.reported.set(template, ofTemplate.set(offset, ofPart.add(message)));
     this.reports += 1;
-    if (this.reports > MAX_REPORTS) return null;
     const more = this.reports === MAX_REPORTS ? '; more mistakes may follow' : '';
     report(
       filling,
@@ -184,10 +260,10 @@ class Rendering {
   }
 }
 
-/** Written out, because spreading the whole environment takes long. */
 /** Returns a copy of names with their values, without a prototype, so that a name such as `__proto__` is one like others. */
 const namesLike = (names?: ValueMap): Record<string, Value> => Object.assign(Object.create(null), names);
 
+/** Written out, because spreading the whole environment takes long. */
 const withLocals = ({ agent, each, inputs, shared, work }: Environment, locals: ValueMap): Environment => ({
   agent,
   each,
