@@ -12,7 +12,7 @@ const COMPARED = 32;
 /** Maximum work of one resource, in characters: 2 to 8 ms. */
 const MAX_OF_RESOURCE = 25_000 * STEP;
 /** Work between two pauses of a template, in characters: at most half a millisecond. */
-const BETWEEN_PAUSES = 40_000;
+const BETWEEN_PAUSES = 60_000;
 /** Maximum work of all resources of one agent. */
 const MAX_OF_AGENT = 2_500_000 * STEP;
 
