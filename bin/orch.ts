@@ -32,6 +32,7 @@ const programs: Programs = {
   },
   service: {
     planServe: async () => (await import('./service.js')).service.planServe(),
+    isUnknownName: async (host) => (await import('./service.js')).service.isUnknownName(host),
     installServe: async (request) => (await import('./service.js')).service.installServe(request),
     uninstallServe: async () => (await import('./service.js')).service.uninstallServe(),
     installAgent: async (request) => (await import('./service.js')).service.installAgent(request),

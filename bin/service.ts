@@ -42,6 +42,7 @@ import {
   serveUnit,
   UPGRADE_UNIT,
 } from '../src/service/units.js';
+import { isUnknownName } from '../src/settings/advertised-host.js';
 import { AGENT_SETTINGS } from '../src/settings/agent.js';
 import { editSettings } from '../src/settings/edit-settings.js';
 import { SERVE_SETTINGS } from '../src/settings/serve.js';
@@ -57,6 +58,7 @@ const UNPACKAGED = { directory: '/opt/orch', launcher: '/opt/orch/current/bin/or
 const tools = { systemctl, places: UNIT_PLACES };
 
 export const service: ServicePrograms = {
+  isUnknownName: (host) => isUnknownName(host),
   planServe: async () => {
     requireRoot('orch serve install');
     return planServe();

@@ -15,6 +15,7 @@ import { isStoppedCommand } from './backup/stopped-store.js';
 import type { Core } from './core/core.js';
 import { fatalFault } from './database/sqlite/sqlite-error.js';
 import type { BootstrapOperator } from './first-operator.js';
+import { warnOfUnknownName } from './fleet/own-address.js';
 import { createOrchestrator, type Orchestrator } from './orchestrator.js';
 
 /** A logger whose level follows the settings. */
@@ -106,6 +107,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     });
     await orchestrator.start();
     memory.note(dataDir, orchestrator.ready().public_key, logger);
+    void warnOfUnknownName(live.settings.advertised_host, logger);
     const file = textOf(readyFile) ?? options.env.ORCH_SERVE_READY_FILE;
     try {
       if (file !== undefined) writeReadyFile(file, orchestrator);

@@ -1,6 +1,8 @@
 /** Addresses at which the orchestrator is reached, as far as its settings reveal them. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import type { Logger } from '../../src/kernel/logger.js';
+import { isUnknownName } from '../../src/settings/advertised-host.js';
 import type { Settings } from '../../src/settings/serve.js';
 
 /** Returns the address for agents; the host is null when it cannot be known here. */
@@ -29,3 +31,16 @@ export function reachable(
 
 export const authority = (host: string, port: number): string =>
   isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+
+/** Warns if this host finds no address of the advertised name. Never rejects. @param find see `isUnknownName` */
+export async function warnOfUnknownName(
+  host: string,
+  logger: Logger,
+  find?: (name: string) => Promise<unknown>,
+): Promise<void> {
+  if (!(await isUnknownName(host, find))) return;
+  logger.warn('this host finds no address of the name under which others are to reach it', {
+    advertised_host: host,
+    hint: 'correct advertised_host, or give the name an address: in the DNS, or in /etc/hosts of each machine',
+  });
+}

@@ -71,6 +71,8 @@ export interface UninstalledService {
 /** Services of this host. Each throws `service_failed`, `permission_denied` for other users than root, or `unsupported_on_platform`. */
 export interface ServicePrograms {
   planServe(): Promise<ServeInstallPlan>;
+  /** Tells if this host finds no address of a name. */
+  isUnknownName(host: string): Promise<boolean>;
   installServe(request: ServeInstallRequest): Promise<InstalledServe>;
   uninstallServe(): Promise<UninstalledService>;
   installAgent(request: AgentInstallRequest): Promise<InstalledAgent>;

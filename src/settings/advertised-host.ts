@@ -1,4 +1,5 @@
 /** Checks the name or address under which other hosts reach the orchestrator. */
+import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 
@@ -23,4 +24,21 @@ export function hostProblem(text: string): string | null {
   if (/^[\d.]+$/.test(host)) return 'is no complete IPv4 address';
   if (ascii.length > 253 || ascii.split('.').some((label) => label.length > 63)) return 'is too long for a host name';
   return null;
+}
+
+/** What the resolver says of a name without an address. It answers `EAI_AGAIN` while it does not know. */
+const UNKNOWN: ReadonlySet<unknown> = new Set(['ENOTFOUND', 'ENODATA', 'EAI_NODATA', 'EAI_NONAME']);
+
+/**
+ * Tells if this host finds no address of a name. False for an address, and while the name service does not answer.
+ * @param find throws an error with a code of `getaddrinfo` for a name without an address
+ */
+export async function isUnknownName(host: string, find: (name: string) => Promise<unknown> = lookup): Promise<boolean> {
+  if (host === '' || isIP(withoutBrackets(host)) !== 0) return false;
+  try {
+    await find(host);
+    return false;
+  } catch (error) {
+    return UNKNOWN.has((error as NodeJS.ErrnoException).code);
+  }
 }

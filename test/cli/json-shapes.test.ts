@@ -78,6 +78,7 @@ const programs: Partial<Programs> = {
     status: async () => ({ node_id: 'a'.repeat(32), link: 'connected' }),
   },
   service: {
+    isUnknownName: async () => false,
     planServe: async () => ({
       hasStore: true,
       addresses: ['orch.test'],

@@ -90,6 +90,7 @@ export const noPrograms: Programs = {
     configSchema: async () => ({}),
   },
   service: {
+    isUnknownName: async () => false,
     planServe: async () => {
       throw new Error('no host is prepared');
     },

@@ -47,13 +47,16 @@ export const installServe = defineCommand({
     }),
     operator_name: text('NAME', 'name of the first operator [admin]'),
   },
-  run: async (context, { operator_key: given, operator_name: name, ...flags }) => {
+  run: async (context, { operator_key: given, operator_name: username, ...flags }) => {
     const plan = await context.programs.service.planServe();
     const settings = await addressesOf(context, plan, flags);
+    const { advertised_host: name } = settings;
+    if (name !== undefined && (await context.programs.service.isUnknownName(name)))
+      context.warn(`this host finds no address of ${name}; other hosts reach the orchestrator once they find one`);
     const own = plan.hasStore || given !== undefined ? null : ownKey(context);
     const bootstrap = plan.hasStore
       ? null
-      : { publicKey: own?.publicKey ?? (await readKey(context, given ?? '')), username: name ?? 'admin' };
+      : { publicKey: own?.publicKey ?? (await readKey(context, given ?? '')), username: username ?? 'admin' };
     const installed = await context.programs.service.installServe({ settings, bootstrap });
     const profile = own === null ? null : await saveProfile(context, installed);
     return {
