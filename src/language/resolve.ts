@@ -15,6 +15,7 @@ import type { SecretSource } from './filling.js';
 import { type GivenValues, inputError, NO_VALUES, valueSteps, valuesFor } from './inputs/choose.js';
 import type { KindSet } from './kind-set.js';
 import { isAbsent, type MergedSet, merge, type Node } from './merge.js';
+import { namesApart, type ResourceName } from './names-apart.js';
 import { quoted, shortened } from './printable.js';
 import { placeOfRealized, type Realized, realize } from './realize.js';
 import { type ResolutionError, throwErrors } from './resolution-error.js';
@@ -165,8 +166,9 @@ function* sequence(realized: readonly Realized[], merged: MergedSet): Steps<Sequ
     const [node, link] = [nodes[position], links[position]];
     if (node === undefined || link === undefined) throw new Error(`position ${position} of the order has no resource`);
     for (const holder of holdersOf(node, merged)) {
+      const held = nodes[holder];
       if (turnOf(holder) < turnOf(position)) link.after.add(holder);
-      else if (holder !== position) warnings.push(declaredTooEarly(node, nodes[holder]));
+      else if (holder !== position && held !== undefined) warnings.push(declaredTooEarly(node, held));
     }
     return desiredOf(node, link, turnOf);
   });
@@ -252,9 +254,12 @@ function holdersOf({ first }: Node, { byKey }: MergedSet): readonly number[] {
   return required.flatMap(({ family, identity }) => byKey.get(keyInFamily(family, identity, first.module.name)) ?? []);
 }
 
-function declaredTooEarly({ first }: Node, holder: Node | undefined): ResolutionWarning {
-  const where = holder ? ` of ${placeOfRealized(holder.first)}` : '';
-  const message = `${quoted(first.identity)} is declared before ${quoted(holder?.first.identity ?? '')}${where}, which has to be there first`;
+const nameOf = ({ option, identity }: Realized): ResourceName => ({ kind: option.kind.kind.kind, identity });
+
+function declaredTooEarly({ first }: Node, holder: Node): ResolutionWarning {
+  const where = ` of ${placeOfRealized(holder.first)}`;
+  const [early, late] = namesApart(nameOf(first), nameOf(holder.first));
+  const message = `${early} is declared before ${late}${where}, which has to be there first`;
   return { module: first.module.name, path: first.option.path, message };
 }
 

@@ -7,6 +7,7 @@ import { parseText, referencesIn, secretNames } from '../expression.js';
 import { type Scope, typeOfExpression } from '../expression-types.js';
 import type { OutlineOption } from '../kind-choice.js';
 import type { KnownKind } from '../kind-set.js';
+import { namesApart } from '../names-apart.js';
 import type { OutlineEntry, RuleContext } from '../outline.js';
 import { OPEN } from '../parse-expression.js';
 import { quoted } from '../printable.js';
@@ -172,7 +173,11 @@ function checkHolders(
       );
       const holder = meeting.find((other) => comesBefore(candidate, other));
       if (holder === undefined || meeting.some((other) => comesBefore(other, candidate))) continue;
-      const message = `${quoted(identity)} is declared before ${quoted(required.identity)} on line ${lineOf(holder.place)}, which has to be there first; move it below`;
+      const [early, late] = namesApart(
+        { kind: option.kind.kind.kind, identity },
+        { kind: holder.option.kind.kind.kind, identity: holder.identity },
+      );
+      const message = `${early} is declared before ${late} on line ${lineOf(holder.place)}, which has to be there first; move it below`;
       mistakes.warning('declared_before_parent', message, path, place);
     }
   }
