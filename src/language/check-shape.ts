@@ -7,6 +7,7 @@ import { hasExpression, isOneExpression } from './expression.js';
 import { dataOf, type Located, type LocatedList, type LocatedMap, type LocatedScalar } from './located.js';
 import { keyAdvice } from './meant-key.js';
 import { suggestion } from './nearest.js';
+import { nameHere } from './other-names.js';
 import { quoted, shortened } from './printable.js';
 import { branchesOf, choicesOf, INSTEAD, type ShapeSchema, schemaOfMember, shapeOf, typesOf } from './shape-schema.js';
 
@@ -231,18 +232,11 @@ function problemOf(shape: ShapeSchema, text: string, label: string): string | nu
   return `${label} cannot be ${quoted(text)}; expected: ${expected}`;
 }
 
-/** Names that other tools have for architectures and platforms. */
-const OTHER_NAMES: Readonly<Record<string, string>> = {
-  ...{ amd64: 'x86_64', x64: 'x86_64', arm64: 'aarch64', armv8: 'aarch64', armhf: 'armv7', arm: 'armv7' },
-  ...{ darwin: 'macos', osx: 'macos', win32: 'windows', win: 'windows' },
-};
-
 function notAChoice(choices: readonly unknown[], text: string, label: string): string {
   const names = choices.map(String);
   const list = names.map((name) => `"${name}"`).join(', ');
-  const meant = OTHER_NAMES[text.toLowerCase()];
-  if (meant !== undefined && names.includes(meant))
-    return `${label} cannot be ${quoted(text)}; here it is called "${meant}"`;
+  const meant = nameHere(text, names);
+  if (meant !== null) return `${label} cannot be ${quoted(text)}; here it is called "${meant}"`;
   return `${label} cannot be ${quoted(text)}; use ${names.length > 1 ? 'one of ' : ''}${list}${suggestion(text, names)}`;
 }
 

@@ -3,6 +3,7 @@ import { escapePointer } from '../../kernel/validator.js';
 import { type Scope, typeProblem } from '../expression-types.js';
 import { dataOf, type LocatedMap, member, placeAt, scalarAt } from '../located.js';
 import { readLoop } from '../loop.js';
+import { otherNameIn } from '../other-names.js';
 import type { RuleContext } from '../outline.js';
 import { parseCondition } from '../parse-condition.js';
 import { MAX_RESOURCES } from '../schema.js';
@@ -69,4 +70,6 @@ function checkCondition(node: LocatedMap, path: string, scope: Scope, { mistakes
   const parsed = parseCondition(condition.value);
   const problem = typeof parsed === 'string' ? parsed : typeProblem(parsed, scope);
   if (problem !== null) mistakes.error('condition_invalid', problem, `${path}/if`, condition);
+  const other = typeof parsed === 'string' || problem !== null ? null : otherNameIn(parsed);
+  if (other !== null) mistakes.warning('clause_unmatchable', other, `${path}/if`, condition);
 }
