@@ -7,11 +7,12 @@ import { isTemplatePath, type UsedFiles } from '../files-beside.js';
 import type { OutlineOption } from '../kind-choice.js';
 import { items, member, type Named, named, scalarAt } from '../located.js';
 import { suggestion } from '../nearest.js';
+import { otherNameIn } from '../other-names.js';
 import type { Outline, OutlineEntry, OutlineTemplate, RuleContext } from '../outline.js';
 import { quoted } from '../printable.js';
 import { type KnownTemplates, templateProblems } from '../templates/check-template.js';
 import { parseTemplate } from '../templates/parse-template.js';
-import { type Part, rendersIn, type TemplateProblem } from '../templates/template.js';
+import { conditionsIn, type Part, rendersIn, type TemplateProblem } from '../templates/template.js';
 import { openingsIn } from '../templates/tokens.js';
 
 interface TemplateTexts {
@@ -93,8 +94,20 @@ interface RenderedText {
   readonly text: string;
   /** Where the module holds it, or names its file. */
   readonly place: Place & { readonly path: string };
-  /** Reports a mistake at an offset of the text. */
-  report(problem: TemplateProblem): void;
+  /** Reports a mistake, or a warning, at an offset of the text. */
+  report(problem: TemplateProblem, isWarning?: boolean): void;
+}
+
+interface Told {
+  readonly message: string;
+  readonly isWarning: boolean;
+  readonly path: string;
+  readonly place: Place;
+}
+
+function tell({ message, isWarning, path, place }: Told, mistakes: MistakeList): void {
+  if (isWarning) mistakes.warning('clause_unmatchable', message, path, place);
+  else mistakes.error('template_invalid', message, path, place);
 }
 
 /** The templates with an engine of a module, and those in files beside it. Reports the mistakes that each has in itself. */
@@ -130,9 +143,9 @@ class RenderedTemplates {
       mistakes.error('file_unusable', `the template ${quoted(path)} ${file}`, place.path, place);
     }
     const lines = textLines(text);
-    const report = ({ offset, message }: TemplateProblem) => {
+    const report = ({ offset, message }: TemplateProblem, isWarning = false) => {
       const { line, column } = lines.positionAt(offset);
-      mistakes.error('template_invalid', `${path}:${line}:${column}: ${message}`, place.path, place);
+      tell({ message: `${path}:${line}:${column}: ${message}`, isWarning, path: place.path, place }, mistakes);
     };
     return this.add(path, { text, place, report });
   }
@@ -151,6 +164,10 @@ class RenderedTemplates {
     this.texts.set(id, template);
     this.rendered.set(id, parts);
     for (const problem of problems) this.report(id, problem);
+    for (const { offset, condition } of conditionsIn(parts)) {
+      const message = otherNameIn(condition);
+      if (message !== null) template.report({ offset, message }, true);
+    }
     const others = rendersIn(parts);
     const files = others.filter(
       (other) => isTemplatePath(other) && !this.rendered.has(other) && !this.known.plain.has(other),
@@ -170,11 +187,11 @@ class RenderedTemplates {
     return {
       place,
       text: value,
-      report: ({ offset, message }) => {
+      report: ({ offset, message }, isWarning = false) => {
         const nth = written.length === read.length ? written[read.indexOf(offset)] : undefined;
         const start = content.start + (nth ?? 0);
         const at = nth === undefined ? content : { start, end: start + 2 };
-        this.reporting.mistakes.error('template_invalid', message, place.path, at);
+        tell({ message, isWarning, path: place.path, place: at }, this.reporting.mistakes);
       },
     };
   }

@@ -90,6 +90,13 @@ const partsInside = (part: Extract<Part, { readonly type: 'if' | 'for' }>): read
     ? [...part.parts, ...part.otherwise]
     : [...part.branches.flatMap(({ parts }) => parts), ...part.otherwise];
 
+/** Returns the conditions of the parts, with the offsets of their tags. */
+export const conditionsIn = (parts: readonly Part[]): readonly Pick<Branch, 'offset' | 'condition'>[] =>
+  parts.flatMap((part) => {
+    if (part.type !== 'if' && part.type !== 'for') return [];
+    return [...(part.type === 'if' ? part.branches : []), ...conditionsIn(partsInside(part))];
+  });
+
 /** Returns the ids of the templates that the parts render. */
 export const rendersIn = (parts: readonly Part[]): readonly string[] =>
   parts.flatMap((part): readonly string[] => {
