@@ -1,4 +1,5 @@
 /** Names that other tools have for architectures and platforms. */
+import { ownMember } from './clause.js';
 import { type Condition, NIL, type Operand } from './parse-condition.js';
 import { quoted } from './printable.js';
 
@@ -10,7 +11,7 @@ const NAMES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** Returns the name that one of the choices has here, or null. */
 export function nameHere(text: string, choices: readonly string[]): string | null {
   for (const names of Object.values(NAMES)) {
-    const name = Object.hasOwn(names, text.toLowerCase()) ? names[text.toLowerCase()] : undefined;
+    const name = ownMember(names, text.toLowerCase());
     if (name !== undefined && choices.includes(name)) return name;
   }
   return null;
@@ -37,8 +38,9 @@ export function otherNameIn(condition: Condition): string | null {
 function otherNameOf(attribute: Operand, literal: Operand): string | null {
   if (attribute === NIL || literal === NIL || !('reference' in attribute) || !('literal' in literal)) return null;
   const { from, name } = attribute.reference;
-  const names = from === 'attributes' && Object.hasOwn(NAMES, name) ? NAMES[name] : undefined;
+  const names = from === 'attributes' ? ownMember(NAMES, name) : undefined;
   const text = literal.literal;
-  if (names === undefined || typeof text !== 'string' || !Object.hasOwn(names, text.toLowerCase())) return null;
-  return `attributes.${name} is never ${quoted(text)}; here it is called "${names[text.toLowerCase()]}"`;
+  if (names === undefined || typeof text !== 'string') return null;
+  const here = ownMember(names, text.toLowerCase());
+  return here === undefined ? null : `attributes.${name} is never ${quoted(text)}; here it is called "${here}"`;
 }

@@ -23,3 +23,15 @@ export function shortened(text: string): string {
 
 /** Formats a value like `shortened`, in double quotes. */
 export const quoted = (text: string): string => `"${shortened(text)}"`;
+
+/** A resource as messages name it. */
+export interface ResourceName {
+  readonly kind: string;
+  readonly identity: string;
+}
+
+/** Returns both identities in quotes, behind their kinds when they are equal: a user and its group often are. */
+export const namesApart = (a: ResourceName, b: ResourceName): readonly [string, string] =>
+  a.identity === b.identity
+    ? [`${a.kind} ${quoted(a.identity)}`, `${b.kind} ${quoted(b.identity)}`]
+    : [quoted(a.identity), quoted(b.identity)];

@@ -18,14 +18,13 @@ const MAX_OF_AGENT = 2_500_000 * STEP;
 
 /** Work that the expressions of one resource may still do. */
 export class Work {
-  left: number;
-  /** What is left at the next pause. */
-  private pauseAt: number;
+  left = 0;
+  /** The next pause is due when no more than this is left. */
+  private pauseAt = 0;
 
   /** @param left in characters */
   constructor(left = MAX_OF_RESOURCE) {
-    this.left = left;
-    this.pauseAt = left - BETWEEN_PAUSES;
+    this.restart(left);
   }
 
   /** Begins anew. @param left in characters */

@@ -52,7 +52,9 @@ export const installServe = defineCommand({
     const settings = await addressesOf(context, plan, flags);
     const { advertised_host: name } = settings;
     if (name !== undefined && (await context.programs.service.isUnknownName(name)))
-      context.warn(`this host finds no address of ${name}; other hosts reach the orchestrator once they find one`);
+      context.warn(
+        `this host finds no address of ${name}; other hosts can reach the orchestrator only if they find one`,
+      );
     const own = plan.hasStore || given !== undefined ? null : ownKey(context);
     const bootstrap = plan.hasStore
       ? null

@@ -7,10 +7,9 @@ import { parseText, referencesIn, secretNames } from '../expression.js';
 import { type Scope, typeOfExpression } from '../expression-types.js';
 import type { OutlineOption } from '../kind-choice.js';
 import type { KnownKind } from '../kind-set.js';
-import { namesApart } from '../names-apart.js';
 import type { OutlineEntry, RuleContext } from '../outline.js';
 import { OPEN } from '../parse-expression.js';
-import { quoted } from '../printable.js';
+import { namesApart, quoted } from '../printable.js';
 import { holdsSecret } from '../values.js';
 import { dependenciesOf } from './references.js';
 
